@@ -100,11 +100,19 @@ def table(
     from rich.table import Table
 
     made = Table(
-        box=box.SIMPLE_HEAD, title=title or None, title_justify="left", title_style="bold", pad_edge=False, padding=(0, 1, 0, 0)
+        box=box.SIMPLE_HEAD,
+        title=title or None,
+        title_justify="left",
+        title_style="bold",
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
     )
     for name in columns:
         made.add_column(
-            name, justify="right" if name in right else "left", no_wrap=bool(ratio) and name != ratio, overflow="fold"
+            name,
+            justify="right" if name in right else "left",
+            no_wrap=bool(ratio) and name != ratio,
+            overflow="fold",
         )
     for index, row in enumerate(rows):
         made.add_row(*(_as_text(cell) for cell in row), style=(styles or {}).get(index))
@@ -156,7 +164,9 @@ class _BarProgress:
                 self._bar.update(self._task, completed=done, total=total, info=_fields(fields))
         elif now - self._last >= 10.0:
             self._last = now
-            note(f"{self._label}: {done}/{total if total is not None else '?'} {_fields(fields)} ({now - self._start:.0f} s)")
+            note(
+                f"{self._label}: {done}/{total if total is not None else '?'} {_fields(fields)} ({now - self._start:.0f} s)"
+            )
 
     def close(self) -> None:
         if self._bar is not None:

@@ -130,7 +130,9 @@ class EvalReport:
     samples: int = 0
     metrics: Mapping[str, float | None] = field(default_factory=dict)
     per_sample: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # for paired bootstrap
-    per_class: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)  # metric -> class -> value
+    per_class: Mapping[str, Mapping[str, float | None]] = field(
+        default_factory=dict
+    )  # metric -> class -> value
     agreement: float | None = None
     max_abs_error: float | None = None
     mean_abs_error: float | None = None
@@ -233,10 +235,14 @@ def load_comparison(path: Path) -> Comparison:
         raw = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ArtifactError(
-            f"cannot read the comparison: {error.strerror}", where=str(path), remedy="run `deploychain run` first"
+            f"cannot read the comparison: {error.strerror}",
+            where=str(path),
+            remedy="run `deploychain run` first",
         ) from None
     except ValueError as error:
-        raise ArtifactError(f"not valid JSON: {error}", where=str(path), remedy="run the compare stage again") from None
+        raise ArtifactError(
+            f"not valid JSON: {error}", where=str(path), remedy="run the compare stage again"
+        ) from None
     schema = raw.get("schema") if isinstance(raw, dict) else None
     if schema != COMPARISON_SCHEMA:
         raise ArtifactError(
@@ -249,4 +255,6 @@ def load_comparison(path: Path) -> Comparison:
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
-        raise ArtifactError(f"{key}: {first['msg']}", where=str(path), remedy="see `deploychain schema comparison`") from None
+        raise ArtifactError(
+            f"{key}: {first['msg']}", where=str(path), remedy="see `deploychain schema comparison`"
+        ) from None

@@ -1,0 +1,3 @@
+from deploychain.cli.app import main
+
+main()
