@@ -48,9 +48,7 @@ class Job(Generic[S]):
 
     def need_task(self) -> TaskRef:
         if self.task is None:
-            raise StageError(
-                "this stage needs a task", where=self.stage, remedy="add `task: task.py:ClassName`"
-            )
+            raise StageError("this stage needs a task", where=self.stage, remedy="add `task: task.py:ClassName`")
         return self.task
 
 

@@ -130,9 +130,7 @@ class EvalReport:
     samples: int = 0
     metrics: Mapping[str, float | None] = field(default_factory=dict)
     per_sample: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # for paired bootstrap
-    per_class: Mapping[str, Mapping[str, float | None]] = field(
-        default_factory=dict
-    )  # metric -> class -> value
+    per_class: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)  # metric -> class -> value
     agreement: float | None = None
     max_abs_error: float | None = None
     mean_abs_error: float | None = None
@@ -240,9 +238,7 @@ def load_comparison(path: Path) -> Comparison:
             remedy="run `deploychain run` first",
         ) from None
     except ValueError as error:
-        raise ArtifactError(
-            f"not valid JSON: {error}", where=str(path), remedy="run the compare stage again"
-        ) from None
+        raise ArtifactError(f"not valid JSON: {error}", where=str(path), remedy="run the compare stage again") from None
     schema = raw.get("schema") if isinstance(raw, dict) else None
     if schema != COMPARISON_SCHEMA:
         raise ArtifactError(

@@ -80,9 +80,7 @@ class QatSettings(Settings):
     """Quantisation-aware training by TensorRT's Q/DQ rules."""
 
     backend: Literal["native", "modelopt"] = "native"
-    epochs: Annotated[int, Field(ge=0)] = Field(
-        2, description="Fine-tuning passes; 0 is post-training quantisation."
-    )
+    epochs: Annotated[int, Field(ge=0)] = Field(2, description="Fine-tuning passes; 0 is post-training quantisation.")
     lr: Annotated[float, Field(gt=0)] = Field(1e-4, description="Peak learning rate of the fine-tuning.")
     batch_size: PositiveInt = 128
     optimizer: Literal["sgd", "adamw"] = "adamw"
@@ -90,12 +88,8 @@ class QatSettings(Settings):
     calibration: Literal["max", "percentile", "entropy", "mse"] = Field(
         "percentile", description="How activation ranges are found from data."
     )
-    percentile: Annotated[float, Field(gt=50, le=100)] = Field(
-        99.99, description="For calibration: percentile."
-    )
-    calibration_samples: PositiveInt = Field(
-        512, description="Training samples (unaugmented order) for calibration."
-    )
+    percentile: Annotated[float, Field(gt=50, le=100)] = Field(99.99, description="For calibration: percentile.")
+    calibration_samples: PositiveInt = Field(512, description="Training samples (unaugmented order) for calibration.")
     freeze_ranges_after: Fraction = Field(
         0.5, description="Part of the fine-tuning after which activation ranges stop following the data."
     )
@@ -107,9 +101,7 @@ class ExportSettings(Settings):
     """ONNX export at one opset, with named dynamic axes, and the proof of the file."""
 
     opset: Annotated[int, Field(ge=13, le=21)] = 17
-    input_names: tuple[str, ...] = Field(
-        (), description="Default: the argument names of the model's forward."
-    )
+    input_names: tuple[str, ...] = Field((), description="Default: the argument names of the model's forward.")
     output_names: tuple[str, ...] = Field(
         (), description='Default: the keys of a dict output, else "output", "output_1", ...'
     )
@@ -125,9 +117,7 @@ class ExportSettings(Settings):
 class PlanSettings(Settings):
     """Which node computes in which precision."""
 
-    precisions: tuple[Literal["fp16", "int8"], ...] = Field(
-        ("fp16", "int8"), description="Which models to make."
-    )
+    precisions: tuple[Literal["fp16", "int8"], ...] = Field(("fp16", "int8"), description="Which models to make.")
     keep_io_types: bool = Field(True, description="Network inputs and outputs stay FP32.")
     pin: dict[str, Literal["fp32", "fp16"]] = Field(
         {}, description="ONNX node name pattern (fnmatch): precision that the user insists on."
@@ -187,9 +177,7 @@ class EvaluateSettings(Settings):
 class CompareSettings(Settings):
     """Layer precision and accuracy, stage by stage."""
 
-    worst_samples: Annotated[int, Field(ge=0)] = Field(
-        5, description="How many of the worst samples each row names."
-    )
+    worst_samples: Annotated[int, Field(ge=0)] = Field(5, description="How many of the worst samples each row names.")
 
 
 class StageTable(Settings):
@@ -225,9 +213,7 @@ class StartSettings(Settings):
     def _one(self) -> StartSettings:
         given = [n for n in ("checkpoint", "weights", "onnx") if getattr(self, n) is not None]
         if len(given) != 1:
-            raise ValueError(
-                f"name exactly one of checkpoint, weights, onnx (found {', '.join(given) or 'none'})"
-            )
+            raise ValueError(f"name exactly one of checkpoint, weights, onnx (found {', '.join(given) or 'none'})")
         if self.onnx_qat is not None and self.onnx is None:
             raise ValueError("onnx_qat needs onnx beside it")
         return self
@@ -239,9 +225,7 @@ class PipelineSettings(Settings):
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")] = Field(
         "pipeline", description="Names the run folder. Default: the folder of the file."
     )
-    task: str | None = Field(
-        None, description='The user\'s code: "task.py:FashionTask" or "package.module:Class".'
-    )
+    task: str | None = Field(None, description='The user\'s code: "task.py:FashionTask" or "package.module:Class".')
     task_args: dict[str, Any] = Field({}, description="Keyword arguments for the task's constructor.")
     watch: tuple[str, ...] = Field(
         (), description="Data files (globs) whose change makes the stages that read data stale."

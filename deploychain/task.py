@@ -112,9 +112,7 @@ class TaskRef:
         elif self.module is not None:
             spec = importlib.util.find_spec(self.module.partition(".")[0])
             origin = spec.origin if spec else None
-            digest.update(
-                Path(origin).read_bytes() if origin and Path(origin).is_file() else self.module.encode()
-            )
+            digest.update(Path(origin).read_bytes() if origin and Path(origin).is_file() else self.module.encode())
         return digest.hexdigest()
 
     def load(self) -> Task:
@@ -127,9 +125,7 @@ class TaskRef:
         module = self._import()
         made = getattr(module, self.attribute, None)
         if made is None:
-            names = [
-                n for n, v in vars(module).items() if inspect.isclass(v) and v.__module__ == module.__name__
-            ]
+            names = [n for n, v in vars(module).items() if inspect.isclass(v) and v.__module__ == module.__name__]
             raise ConfigError(
                 f"{self.source}: there is no {self.attribute!r}",
                 remedy=f"classes found: {', '.join(names) or 'none'}",
@@ -176,9 +172,7 @@ class TaskRef:
             raise ConfigError(
                 f"the task does not import: {type(error).__name__}: {error}",
                 where=place_in(error, self.file) or self.source,
-                remedy="`deploychain doctor` lists missing packages"
-                if isinstance(error, ImportError)
-                else "",
+                remedy="`deploychain doctor` lists missing packages" if isinstance(error, ImportError) else "",
             ) from error
 
 
@@ -189,9 +183,5 @@ def place_in(error: BaseException, file: Path | None) -> str:
     if file is None:
         return ""
     frames = traceback.extract_tb(error.__traceback__)
-    inside = [
-        f
-        for f in frames
-        if Path(f.filename).is_relative_to(file.parent) and "site-packages" not in f.filename
-    ]
+    inside = [f for f in frames if Path(f.filename).is_relative_to(file.parent) and "site-packages" not in f.filename]
     return f"{inside[-1].filename}:{inside[-1].lineno}" if inside else ""
