@@ -91,6 +91,11 @@ class LayerRecord:
     origin: str | None = None  # REFORMAT, QDQ, ...
     metadata: str = ""
     profile: int | None = None  # optimisation profile, where the name says so
+    constants: tuple[TensorRecord, ...] = ()  # weights and scalars that the builder lists apart from the inputs
+    parameter_type: str = ""  # the network layer kind: Convolution, Pooling, Reformat, ...
+    stream: int | None = None
+    nodes_from: str = ""  # what onnx_nodes was read from: "metadata", "model", or "name" (a guess)
+    extra: Mapping[str, Any] = field(default_factory=dict)  # keys that this version does not interpret, as printed
 
 
 @dataclass(frozen=True, slots=True)
