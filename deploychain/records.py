@@ -91,6 +91,7 @@ class LayerRecord:
     origin: str | None = None  # REFORMAT, QDQ, ...
     metadata: str = ""
     profile: int | None = None  # optimisation profile, where the name says so
+    source: str = ""  # file:line of the module's code, where known
     constants: tuple[TensorRecord, ...] = ()  # weights and scalars that the builder lists apart from the inputs
     parameter_type: str = ""  # the network layer kind: Convolution, Pooling, Reformat, ...
     stream: int | None = None
@@ -147,6 +148,7 @@ class EvalReport:
     worst_samples: tuple[int, ...] = ()
     seconds: float | None = None
     artefact_sha256: str | None = None
+    sample_classes: tuple[str, ...] = ()  # class of each sample, in the order of per_sample: paired per-class judgement
 
 
 @dataclass(frozen=True, slots=True)
