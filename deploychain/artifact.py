@@ -88,7 +88,8 @@ class Artifact:
             ) from None
         if actual != self.sha256:
             raise ArtifactError(
-                f"the {self.kind} artefact changed since it was published (sha256 {actual[:12]}, recorded {self.sha256[:12]})",
+                f"the {self.kind} artefact changed since it was published "
+                f"(sha256 {actual[:12]}, recorded {self.sha256[:12]})",
                 where=str(self.path),
                 remedy="run the stage that makes it again with --force",
             )

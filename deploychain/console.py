@@ -132,6 +132,12 @@ class NoProgress:
         return None
 
 
+@contextmanager
+def silent(label: str) -> Iterator[Progress]:
+    """A progress reporter that reports nowhere."""
+    yield NoProgress()
+
+
 class _BarProgress:
     """A bar on terminals; elsewhere one line at most every ten seconds, so that CI logs stay readable."""
 
@@ -164,9 +170,8 @@ class _BarProgress:
                 self._bar.update(self._task, completed=done, total=total, info=_fields(fields))
         elif now - self._last >= 10.0:
             self._last = now
-            note(
-                f"{self._label}: {done}/{total if total is not None else '?'} {_fields(fields)} ({now - self._start:.0f} s)"
-            )
+            of = total if total is not None else "?"
+            note(f"{self._label}: {done}/{of} {_fields(fields)} ({now - self._start:.0f} s)")
 
     def close(self) -> None:
         if self._bar is not None:
@@ -188,3 +193,13 @@ def progress(label: str) -> Iterator[Progress]:
         yield bar
     finally:
         bar.close()
+
+
+def interrupt_on_sigterm() -> None:
+    """Let SIGTERM stop a run as Ctrl-C does, so that temporary files are cleaned up."""
+    import signal
+
+    def stop(signum: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, stop)

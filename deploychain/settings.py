@@ -30,11 +30,11 @@ class TrainSettings(Settings):
     batch_size: PositiveInt = Field(128, description="Samples per process and micro-batch.")
     precision: Literal["auto", "fp32", "fp16-mixed", "bf16-mixed"] = Field(
         "auto",
-        description="auto: bf16-mixed or fp16-mixed on a GPU with that hardware; FP32 on a CPU without the instructions.",
+        description="auto: bf16-mixed or fp16-mixed on a GPU that has it; FP32 on a CPU without the instructions.",
     )
     mixed_epochs: PositiveInt | None = Field(
         None,
-        description="Only the last N epochs run in mixed precision, the others in FP32 (emulated FP16 is slow on a CPU); "
+        description="Only the last N epochs run in mixed precision, the others in FP32 (FP16 is slow on most CPUs); "
         "empty: all.",
     )
     optimizer: Literal["sgd", "adamw"] = Field("adamw", description="sgd uses Nesterov momentum.")

@@ -1,0 +1,252 @@
+"""The run folder: a content-keyed cache of stage outputs, published whole or not at all.
+
+RUN/
+  cache/<stage>-<key>/     a finished stage: its artefacts and record.json
+  <stage> -> cache/...     the newest one, for people
+  tmp/                     work in progress; emptied when the next run starts
+  scratch/<stage>-<key>/   resumable state of an interrupted stage
+  run.json, comparison.json, hashes.json, .lock
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from deploychain.artifact import Artifact, sha256_of
+from deploychain.errors import CapabilityError
+
+RECORD_SCHEMA = "deploychain.record/1"
+
+
+@dataclass(frozen=True)
+class Record:
+    """A finished stage: why it was made (causes), what it made, what it said."""
+
+    stage: str
+    key: str
+    causes: Mapping[str, str]  # everything that entered the key, readable, for "stale because ..."
+    artifacts: tuple[Artifact, ...]
+    summary: Mapping[str, Any]
+    notes: tuple[str, ...]
+    seconds: float
+
+    def by_kind(self) -> dict[str, Artifact]:
+        return {a.kind: a for a in self.artifacts}
+
+
+class Workspace:
+    """Access to one run folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._hashes: dict[str, tuple[int, int, str]] | None = None
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the run folder. The lock is the kernel's: it is gone when the process dies, however it dies.
+
+        Raises:
+            CapabilityError: the folder cannot be written, or another process holds it.
+        """
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            handle = os.open(self.root / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise CapabilityError(
+                f"cannot write the run folder: {error.strerror}",
+                where=str(self.root),
+                remedy="choose one with --run-dir",
+            ) from None
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                holder = os.pread(handle, 32, 0).decode(errors="replace").strip() or "unknown"
+                raise CapabilityError(
+                    f"another run (process {holder}) is using this run folder",
+                    where=str(self.root),
+                    remedy="wait for it, or use --run-dir",
+                ) from None
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, str(os.getpid()).encode(), 0)
+            shutil.rmtree(self.root / "tmp", ignore_errors=True)
+            yield
+        finally:
+            os.close(handle)
+
+    def find(self, stage: str, key: str) -> Record | None:
+        """The finished stage with this key, if its artefacts are still as published."""
+        record = _read_record(self.root / "cache" / f"{stage}-{key}")
+        if record is None or record.key != key or not all(a.unchanged_on_disk() for a in record.artifacts):
+            return None
+        return record
+
+    def latest(self, stage: str) -> Record | None:
+        """The stage's newest record, whatever its key; for telling what changed."""
+        return _read_record(self.root / stage)
+
+    def work_dir(self, stage: str) -> Path:
+        """An empty folder in which a stage writes; nobody takes it for a result."""
+        path = self.root / "tmp" / f"{stage}-{os.getpid()}"
+        shutil.rmtree(path, ignore_errors=True)
+        path.mkdir(parents=True)
+        return path
+
+    def scratch_dir(self, stage: str, key: str) -> Path:
+        """Where an interrupted stage finds its own state again. State under another key is dropped."""
+        path = self.root / "scratch" / f"{stage}-{key}"
+        for other in (self.root / "scratch").glob(f"{stage}-*"):
+            if other != path:
+                shutil.rmtree(other, ignore_errors=True)
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def publish(
+        self,
+        work: Path,
+        *,
+        stage: str,
+        key: str,
+        causes: Mapping[str, str],
+        artifacts: Mapping[str, str],
+        summary: Mapping[str, Any],
+        notes: tuple[str, ...],
+        seconds: float,
+    ) -> Record:
+        """Make a work folder a result: hash, sync, record last, then one rename.
+
+        Args:
+            artifacts: kind -> file name inside ``work``.
+        """
+        made = [Artifact.of(kind, work / name) for kind, name in artifacts.items()]
+        for artifact in made:
+            _sync(artifact.path)
+        content = {
+            "schema": RECORD_SCHEMA,
+            "stage": stage,
+            "key": key,
+            "causes": dict(causes),
+            "artifacts": [
+                {
+                    "kind": a.kind,
+                    "file": str(a.path.relative_to(work)),
+                    "sha256": a.sha256,
+                    "size": a.size,
+                    "mtime_ns": a.mtime_ns,
+                }
+                for a in made
+            ],
+            "summary": dict(summary),
+            "notes": list(notes),
+            "seconds": seconds,
+        }
+        write_json(work / "record.json", content)
+        final = self.root / "cache" / f"{stage}-{key}"
+        final.parent.mkdir(exist_ok=True)
+        if final.exists():
+            # A forced or damaged stage: move the old one aside first, a rename cannot replace a full folder.
+            old = self.root / "tmp" / f"old-{stage}-{key}"
+            shutil.rmtree(old, ignore_errors=True)
+            final.rename(old)
+            work.rename(final)
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            work.rename(final)
+        self.point(stage, key)
+        shutil.rmtree(self.root / "scratch" / f"{stage}-{key}", ignore_errors=True)
+        record = _read_record(final)
+        assert record is not None
+        return record
+
+    def point(self, stage: str, key: str) -> None:
+        """Let RUN/<stage> lead to a cached result."""
+        link, target = self.root / stage, f"cache/{stage}-{key}"
+        if link.is_symlink() and str(link.readlink()) == target:
+            return
+        new = self.root / f".{stage}.link"
+        new.unlink(missing_ok=True)
+        new.symlink_to(target)
+        new.replace(link)
+
+    def discard(self, work: Path) -> None:
+        shutil.rmtree(work, ignore_errors=True)
+
+    def hash_of(self, path: Path) -> str:
+        """sha256 of a file outside the run folder, remembered by size and modification time."""
+        cache = self._load_hashes()
+        stat = path.stat()
+        known = cache.get(str(path))
+        if known is not None and known[:2] == (stat.st_size, stat.st_mtime_ns):
+            return known[2]
+        digest = sha256_of(path)
+        cache[str(path)] = (stat.st_size, stat.st_mtime_ns, digest)
+        if self.root.is_dir():
+            write_json(self.root / "hashes.json", cache)
+        return digest
+
+    def _load_hashes(self) -> dict[str, tuple[int, int, str]]:
+        if self._hashes is None:
+            try:
+                raw = json.loads((self.root / "hashes.json").read_text())
+                self._hashes = {str(k): (int(v[0]), int(v[1]), str(v[2])) for k, v in raw.items()}
+            except (OSError, ValueError, TypeError, AttributeError, IndexError, KeyError):
+                self._hashes = {}
+        return self._hashes
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON so that a reader sees the old file or the new one, never a part."""
+    write_text(path, json.dumps(value, indent=1, allow_nan=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write text through a temporary file and one rename."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _read_record(folder: Path) -> Record | None:
+    """None where there is no record or it cannot be read: then the stage simply runs again."""
+    try:
+        raw = json.loads((folder / "record.json").read_text(encoding="utf-8"))
+        if raw["schema"] != RECORD_SCHEMA:
+            return None
+        artifacts = tuple(
+            Artifact(str(a["kind"]), folder / a["file"], str(a["sha256"]), int(a["size"]), int(a["mtime_ns"]))
+            for a in raw["artifacts"]
+        )
+        return Record(
+            stage=str(raw["stage"]),
+            key=str(raw["key"]),
+            causes={str(k): str(v) for k, v in raw["causes"].items()},
+            artifacts=artifacts,
+            summary=dict(raw["summary"]),
+            notes=tuple(str(n) for n in raw["notes"]),
+            seconds=float(raw["seconds"]),
+        )
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
