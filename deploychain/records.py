@@ -135,7 +135,7 @@ class EvalReport:
     reference: str = ""  # the stage that errors are measured against
     samples: int = 0
     metrics: Mapping[str, float | None] = field(default_factory=dict)
-    per_sample: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # for paired bootstrap
+    per_sample: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)  # for paired bootstrap; None: NaN
     per_class: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)  # metric -> class -> value
     agreement: float | None = None
     max_abs_error: float | None = None
