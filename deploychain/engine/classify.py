@@ -1,0 +1,242 @@
+"""What a layer is (arithmetic, copy, data movement, ...) and which precision it computes in, before any judgement.
+
+The rule, best evidence first: weights, tactic name, tensor types. Nothing is guessed: a layer whose evidence is
+mixed or missing has no compute precision.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from deploychain.engine.datatypes import CAST_WORDS, MATRIX_WORDS, MOVE_WORDS, kernel_words, tactic_precision
+from deploychain.precision import Precision
+from deploychain.records import EvidenceSource, LayerKind, LayerRecord, TensorRecord
+
+_HELPERS = frozenset(
+    [
+        "noop",
+        "constant",
+        "shape_call",
+        "dummy_shape_call",
+        "signal",
+        "wait",
+        "signal_and_wait",
+        "trainstation",
+        "runtime_function",
+        "shapehost",
+        "shape",
+        "fill",
+        "assertion",
+    ]
+)
+_COPIES = frozenset(
+    [
+        "reformat",
+        "myelinreformat",
+        "cast",
+        "copy",
+        "hosttodevicecopy",
+        "devicetohostcopy",
+        "shapehosttodevicecopy",
+        "devicetoshapehostcopy",
+        "cudareformat",
+        "quantize",
+        "dequantize",
+        "identity",
+    ]
+)
+_MOVES = frozenset(
+    [
+        "shuffle",
+        "slice",
+        "padding",
+        "gather",
+        "concatenation",
+        "concat",
+        "transpose",
+        "squeeze",
+        "unsqueeze",
+        "expand",
+        "split",
+        "reversesequence",
+        "scatter",
+        "onehot",
+    ]
+)
+_GENERATED = frozenset({"kgen", "runtime_fusion"})
+_MATRIX_TYPES = re.compile(r"conv|gemm|correlation|matrix|fullyconnected|linear|matmul|mha|attention|einsum|rnn", re.I)
+_COPY_NAME = re.compile(
+    r"Reformatting CopyNode for |(?: input| output) reformatter \d+$|\[(?:HostToDevice|DeviceToHost)Copy"
+)
+# A generated kernel of Q and DQ nodes only is the quantisation itself. TorchScript names nodes by their type.
+_QDQ_NODE = re.compile(r"(?:^|[/.])(?:Dynamic)?(?:Quantize|Dequantize)Linear(?:_\d+)?$")
+_PROFILE = re.compile(r" \[profile (\d+)\]")
+
+ARITHMETIC = (LayerKind.COMPUTE, LayerKind.OPAQUE)
+QUANTISED = frozenset({Precision.INT8, Precision.FP8, Precision.FP4, Precision.INT4})
+
+
+def is_qdq_node(name: str, op_types: Mapping[str, str] | None = None) -> bool:
+    """Whether an ONNX node quantises or dequantises: by its type where the model is known, else by its name."""
+    if op_types and name in op_types:
+        return op_types[name] in ("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear")
+    return _QDQ_NODE.search(name) is not None
+
+
+def is_matrix_layer(layer: LayerRecord) -> bool:
+    """Convolutions, matrix products and their fusions: where tensor cores, and most of the time, are at stake."""
+    if layer.layer_type == "kgen":
+        return False
+    if layer.layer_type == "runtime_fusion":
+        return not MATRIX_WORDS.isdisjoint(kernel_words(layer.name))
+    if layer.weights is not None and layer.kind is LayerKind.COMPUTE:
+        return True
+    return _MATRIX_TYPES.search(layer.layer_type) is not None
+
+
+def has_cast(layer: LayerRecord) -> bool:
+    """Whether a generated kernel's name says that it converts inside."""
+    return not CAST_WORDS.isdisjoint(kernel_words(layer.name))
+
+
+def only_moves(layer: LayerRecord) -> bool:
+    """A generated kernel whose name lists nothing but reshapes, transposes, copies and casts."""
+    words = kernel_words(layer.name)
+    return bool(words) and all(word in MOVE_WORDS or word in CAST_WORDS for word in words)
+
+
+def float_types(tensors: Iterable[TensorRecord]) -> set[Precision]:
+    """The types that carry values (not indices, shapes or masks), INT8 and INT4 included."""
+    return {t.dtype for t in tensors if t.dtype is not None and not t.dtype.is_index}
+
+
+def _kind(
+    name: str, layer_type: str, parameter_type: str, tensors: Sequence[TensorRecord], nodes: Sequence[str]
+) -> tuple[LayerKind, str | None]:
+    """The kind, and an origin where the layer is found to be a quantise or dequantise step."""
+    key = layer_type.lower()
+    if key in _COPIES or _COPY_NAME.search(name):
+        return LayerKind.COPY, "QDQ" if key in ("quantize", "dequantize") else None
+    if key in _HELPERS or key.endswith("shape_call"):
+        return LayerKind.HELPER, None
+    if tensors and all(t.dtype is not None and t.dtype.is_index for t in tensors):
+        return LayerKind.INTEGER, None
+    if key in _MOVES or parameter_type.lower() in _MOVES:
+        return LayerKind.DATA_MOVEMENT, None
+    if key == "myelin" or key.startswith("dla") or "{ForeignNode[" in name:
+        return LayerKind.OPAQUE, None
+    if key == "kgen":
+        words = kernel_words(name)
+        if words and all(word in CAST_WORDS for word in words):
+            return LayerKind.COPY, None
+        if nodes and all(is_qdq_node(node) for node in nodes):
+            return LayerKind.COPY, "QDQ"
+    return LayerKind.COMPUTE, None
+
+
+def _elements(tensor: TensorRecord) -> int:
+    size = 1
+    for dim in tensor.dims or ():
+        size *= max(dim, 1)
+    return size
+
+
+def _weights_among_constants(layer_type: str, name: str, constants: Sequence[TensorRecord]) -> Precision | None:
+    """TensorRT-RTX lists weights, bias and scalar factors together: the largest of them is the weight tensor."""
+    if layer_type == "kgen" or not constants:
+        return None
+    if layer_type == "runtime_fusion" and MATRIX_WORDS.isdisjoint(kernel_words(name)):
+        return None
+    largest = max(constants, key=_elements)  # the first of equals: weights come before the bias
+    return largest.dtype if _elements(largest) > 1 else None
+
+
+def _compute(
+    layer_type: str,
+    name: str,
+    kind: LayerKind,
+    inputs: Sequence[TensorRecord],
+    outputs: Sequence[TensorRecord],
+    weights: Precision | None,
+    tactic: str | None,
+) -> tuple[Precision | None, EvidenceSource]:
+    if kind in (LayerKind.HELPER, LayerKind.COPY, LayerKind.OPAQUE):
+        return None, EvidenceSource.NONE
+    by_tactic = tactic_precision(tactic) if tactic else None
+    if weights is not None:
+        if weights is Precision.FP32 and by_tactic is Precision.TF32:
+            return Precision.TF32, EvidenceSource.TACTIC
+        into = float_types(inputs)
+        if weights in QUANTISED and into and into.isdisjoint(QUANTISED) and len(into) == 1:
+            # Weight-only quantisation: the weights are dequantised and multiplied in the type of the input.
+            return next(iter(into)), EvidenceSource.TENSORS
+        return weights, EvidenceSource.WEIGHTS
+    if by_tactic is not None:
+        return by_tactic, EvidenceSource.TACTIC
+    types = float_types(inputs) | float_types(outputs)
+    if len(types) == 1:
+        return next(iter(types)), EvidenceSource.TENSORS
+    if kind is LayerKind.INTEGER:
+        index = {t.dtype for t in (*inputs, *outputs) if t.dtype is not None}
+        return (next(iter(index)), EvidenceSource.TENSORS) if len(index) == 1 else (None, EvidenceSource.NONE)
+    if layer_type in _GENERATED:
+        wide = types - QUANTISED
+        if len(wide) == 1 and ("Roun" in name or has_cast_word(name)):
+            # Float arithmetic with a quantise or dequantise step at its border.
+            return next(iter(wide)), EvidenceSource.TENSORS
+    return None, EvidenceSource.NONE
+
+
+def has_cast_word(name: str) -> bool:
+    return not CAST_WORDS.isdisjoint(kernel_words(name))
+
+
+def make_layer(
+    name: str,
+    layer_type: str,
+    inputs: tuple[TensorRecord, ...] = (),
+    outputs: tuple[TensorRecord, ...] = (),
+    *,
+    constants: tuple[TensorRecord, ...] = (),
+    weights: Precision | None = None,
+    tactic: str | None = None,
+    parameter_type: str = "",
+    origin: str | None = None,
+    metadata: str = "",
+    stream: int | None = None,
+    extra: Mapping[str, Any] | None = None,
+) -> LayerRecord:
+    """Build the record of one layer: kind, compute precision and evidence, ONNX nodes, optimisation profile."""
+    from deploychain.engine.nodes import nodes_of_layer
+
+    nodes, nodes_from = nodes_of_layer(name, layer_type, metadata)
+    kind, found_origin = _kind(name, layer_type, parameter_type, (*inputs, *outputs), nodes)
+    if weights is None and constants:
+        weights = _weights_among_constants(layer_type, name, constants)
+    compute, evidence = _compute(layer_type, name, kind, inputs, outputs, weights, tactic)
+    profile = _PROFILE.search(name) if "[profile " in name else None
+    return LayerRecord(
+        name=name,
+        layer_type=layer_type,
+        kind=kind,
+        inputs=inputs,
+        outputs=outputs,
+        weights=weights,
+        tactic=tactic or None,
+        compute=compute,
+        evidence=evidence,
+        onnx_nodes=nodes,
+        origin=origin or found_origin,
+        metadata=metadata,
+        profile=int(profile.group(1)) if profile and len(profile.group(1)) < 9 else None,
+        constants=constants,
+        parameter_type=parameter_type,
+        stream=stream,
+        nodes_from=nodes_from,
+        extra=extra or _NO_EXTRA,
+    )
+
+
+_NO_EXTRA: Mapping[str, Any] = {}
