@@ -1,0 +1,240 @@
+"""Start one build process per engine, watch it, and bring back what it said, whatever became of it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import deploychain
+from deploychain.errors import ConfigError, StageError
+
+Flavour = Literal["tensorrt", "tensorrt_rtx"]
+# phase, done, total, elapsed seconds, resident memory in MiB
+OnProgress = Callable[[str, int, int, float, int], None]
+WORKER = "deploychain.backends.tensorrt_worker"
+_POLL_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class BuildRequest:
+    """What to build. Paths are absolute; ``examples`` are shapes of real data by input name."""
+
+    flavour: Flavour
+    onnx: Path
+    engine: Path
+    compute_capability: str | None = None
+    shapes: Mapping[str, Mapping[str, Sequence[int]]] = field(default_factory=dict)
+    opt_batch: int = 8
+    examples: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    strongly_typed: bool = True
+    flags: tuple[str, ...] = ()  # BuilderFlag names, for weakly typed networks up to 10.x
+    dla_core: int | None = None
+    workspace_mib: int | None = None
+    timing_cache: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """The outcome of one build.
+
+    ``kind`` says where it ended: "" (built), "parse", "build", "capability", "timeout" or "crash".
+    ``network`` lists the parsed layers with their types, ``text`` is the builder's layer listing as printed.
+    """
+
+    built: bool
+    kind: str
+    reason: str
+    flavour: str
+    version: str
+    compute_capability: str
+    seconds: float  # of the whole process
+    build_seconds: float | None = None
+    size_bytes: int | None = None
+    peak_memory_mib: int | None = None
+    text: str = ""
+    network: tuple[Mapping[str, Any], ...] = ()
+    profiles: Mapping[str, Mapping[str, Sequence[int]]] = field(default_factory=dict)
+    problems: tuple[Mapping[str, Any], ...] = ()
+    messages: tuple[Mapping[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+def build_engine(
+    request: BuildRequest,
+    work: Path,
+    *,
+    timeout: float,
+    on_progress: OnProgress | None = None,
+    command: Sequence[str] | None = None,
+) -> Build:
+    """Build one engine in a process of its own.
+
+    Args:
+        work: an existing folder for the request, the result and the process's output.
+        timeout: seconds after which the process group is killed.
+        command: another worker than the package's own; it is given the request file as its last argument.
+
+    Raises:
+        ConfigError: the shapes do not fit the model.
+        StageError: the process could not be started.
+    """
+    paths = {name: work / f"{request.engine.stem}.{name}" for name in ("request.json", "result.json", "phase", "log")}
+    for path in paths.values():
+        path.unlink(missing_ok=True)
+    request.engine.unlink(missing_ok=True)
+    asked = _request_json(request, paths["result.json"], paths["phase"])
+    paths["request.json"].write_text(json.dumps(asked, indent=1), encoding="utf-8")
+    started = time.monotonic()
+    ended, timed_out = _watch(
+        [*(command or (sys.executable, "-m", WORKER)), str(paths["request.json"])], work, paths, timeout, on_progress
+    )
+    seconds = time.monotonic() - started
+    result = _read_json(paths["result.json"])
+    if result is None or timed_out:
+        request.engine.unlink(missing_ok=True)
+        kind, reason = _death(ended, timed_out, timeout, paths)
+        return Build(
+            False,
+            kind,
+            reason,
+            request.flavour,
+            "",
+            request.compute_capability or "",
+            seconds,
+            settings=_asked(request),
+        )
+    if result.get("kind") == ConfigError.kind:
+        told = result["error"]
+        raise ConfigError(told["message"], where=told["where"], remedy=told["remedy"])
+    return Build(
+        built=bool(result["built"]),
+        kind=result["kind"],
+        reason=result["reason"],
+        flavour=result["flavour"],
+        version=result["version"],
+        compute_capability=result["compute_capability"],
+        seconds=seconds,
+        build_seconds=result.get("seconds"),
+        size_bytes=result.get("size_bytes"),
+        peak_memory_mib=result.get("peak_memory_mib"),
+        text=result["text"],
+        network=tuple(result["network"]),
+        profiles=result["profiles"],
+        problems=tuple(result["problems"]),
+        messages=tuple(result["messages"]),
+        notes=tuple(result["notes"]),
+        settings=result["settings"] or _asked(request),
+    )
+
+
+def _request_json(request: BuildRequest, result: Path, phase: Path) -> dict[str, Any]:
+    return {
+        "flavour": request.flavour,
+        "onnx": str(request.onnx),
+        "engine": str(request.engine),
+        "compute_capability": request.compute_capability,
+        "shapes": {k: {m: list(s) for m, s in v.items()} for k, v in request.shapes.items()},
+        "opt_batch": request.opt_batch,
+        "examples": {k: list(v) for k, v in request.examples.items()},
+        "strongly_typed": request.strongly_typed,
+        "flags": list(request.flags),
+        "dla_core": request.dla_core,
+        "workspace_mib": request.workspace_mib,
+        "timing_cache": str(request.timing_cache) if request.timing_cache else None,
+        "result": str(result),
+        "phase_file": str(phase),
+    }
+
+
+def _asked(request: BuildRequest) -> dict[str, Any]:
+    return {"strongly_typed": request.strongly_typed, "flags": list(request.flags)}
+
+
+def _watch(
+    command: Sequence[str],
+    work: Path,
+    paths: Mapping[str, Path],
+    timeout: float,
+    on_progress: OnProgress | None,
+) -> tuple[int, bool]:
+    """Run the process to its end or its time limit: (exit status, whether it was killed for time)."""
+    root = str(Path(deploychain.__file__).resolve().parent.parent)
+    known = os.environ.get("PYTHONPATH")
+    environment = {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{known}" if known else root}
+    with paths["log"].open("wb") as log:
+        try:
+            # A folder of its own as working directory: `-m` puts that first on the import path.
+            process = subprocess.Popen(
+                command,
+                cwd=work,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise StageError(f"the build process does not start: {error.strerror}", where=command[0]) from None
+        start = time.monotonic()
+        try:
+            while True:
+                try:
+                    return process.wait(timeout=_POLL_SECONDS), False
+                except subprocess.TimeoutExpired:
+                    elapsed = time.monotonic() - start
+                    if elapsed > timeout:
+                        return -signal.SIGKILL, True
+                    if on_progress is not None:
+                        seen = _read_json(paths["phase"]) or {}
+                        on_progress(
+                            str(seen.get("phase", "start")),
+                            int(seen.get("done", 0)),
+                            int(seen.get("total", 0)),
+                            elapsed,
+                            _resident_mib(process.pid),
+                        )
+        finally:
+            if process.poll() is None:  # time is up, or Ctrl-C
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+
+def _death(ended: int, timed_out: bool, timeout: float, paths: Mapping[str, Path]) -> tuple[str, str]:
+    phase = str((_read_json(paths["phase"]) or {}).get("phase", "start"))
+    if timed_out:
+        return "timeout", f"the build did not end within {timeout / 60:.3g} minutes (phase: {phase}) and was killed"
+    last = [line for line in paths["log"].read_text(errors="replace").splitlines() if line.strip()][-1:]
+    said = f"; its last words: {last[0].strip()[:300]}" if last else ""
+    if ended < 0:
+        name = signal.Signals(-ended).name if -ended in set(signal.Signals) else f"signal {-ended}"
+        hint = ", as the kernel does when memory runs out" if -ended == signal.SIGKILL else ""
+        return "crash", f"the build process was ended by {name}{hint} (phase: {phase}){said}"
+    return "crash", f"the build process ended with status {ended} and left no result (phase: {phase}){said}"
+
+
+def _read_json(path: Path) -> dict[str, Any] | None:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _resident_mib(pid: int) -> int:
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    line = next((x for x in status.splitlines() if x.startswith("VmRSS:")), "VmRSS: 0 kB")
+    return int(line.split()[1]) // 1024
