@@ -149,6 +149,8 @@ class EvalReport:
     seconds: float | None = None
     artefact_sha256: str | None = None
     sample_classes: tuple[str, ...] = ()  # class of each sample, in the order of per_sample: paired per-class judgement
+    per_output: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)  # output -> statistic -> value
+    notes: tuple[str, ...] = ()  # what limits these numbers, a sentence each
 
 
 @dataclass(frozen=True, slots=True)
