@@ -22,7 +22,7 @@ def run_command(
     dry: bool = typer.Option(False, "--dry-run", help="Say what is cached or stale, and why; run nothing."),
     json_: bool = typer.Option(False, "--json", help="Print one JSON object at the end."),
 ) -> None:
-    """Bring a pipeline up to date: train, weights, qat, export, plan, build, evaluate, compare."""
+    """Bring a pipeline up to date, stage by stage."""
     from deploychain import chain
     from deploychain.config import load_pipeline
     from deploychain.report.summary import print_run
@@ -47,7 +47,7 @@ def init_command(
     folder: Path = typer.Argument(Path(), help="Where to write pipeline.yaml and task.py."),
     force: bool = typer.Option(False, "--force", help="Overwrite files that exist."),
 ) -> None:
-    """Write a starter pipeline: a pipeline.yaml and a task.py that run as they are."""
+    """Write a starter pipeline that runs as it is."""
     from deploychain.starter import write_starter
 
     for path in write_starter(folder, overwrite=force):
@@ -59,7 +59,7 @@ def init_command(
 def schema_command(
     what: str = typer.Argument("pipeline", help="pipeline, comparison or gate."),
 ) -> None:
-    """Print a JSON Schema, for editors and for tools that write or read our files."""
+    """Print a JSON Schema, for editors and tools."""
     from deploychain.schema import schema_of
 
     console.print_json(schema_of(what))
