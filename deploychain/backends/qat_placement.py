@@ -1,0 +1,403 @@
+"""Where quantisers go: found by running the model once, written down, applied again without data.
+
+Every convolution and linear layer gets a weight quantiser and a quantiser at its input. Beside that, TensorRT wants
+- the skip input of a residual addition quantised, else the convolution before the addition cannot pass INT8 on;
+- one scale for all inputs of a concatenation that feeds a quantised layer.
+Consumers of one tensor share one quantiser. Tensors are followed by identity while an example runs, so that this
+holds across module borders; the additions and concatenations themselves are rewritten with torch.fx, one module body
+at a time, its children kept as they are. A body that torch.fx cannot trace keeps its additions, and is named.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import inspect
+import operator
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, fx, nn
+
+from deploychain.backends.qat_fold import Pair
+from deploychain.backends.qat_quantizer import LAYERS, TRANSPOSED, refusal
+from deploychain.errors import StageError
+
+Key = tuple[Any, ...]
+Q = TypeVar("Q", bound=nn.Module)
+Run = Callable[[nn.Module], Sequence[Tensor]]
+Value = tuple[Key, torch.Size, torch.dtype]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One operand, inside a module's own forward, that is quantised before an addition or concatenation."""
+
+    body: str  # module whose forward it is
+    node: str  # torch.fx node of the addition or concatenation
+    operand: str  # torch.fx node of the operand
+    kind: str  # skip or concat
+    quantizer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Everything that turns a fresh model into the quantised one; plain strings, so that it can be kept as JSON."""
+
+    folded: tuple[Pair, ...] = ()
+    layers: Mapping[str, str] = field(default_factory=dict)  # layer -> quantiser at its input
+    sites: tuple[Site, ...] = ()
+    skipped: Mapping[str, str] = field(default_factory=dict)  # module -> why it stays unquantised
+    notes: tuple[str, ...] = ()
+
+
+def find_placement(model: nn.Module, run: Run, exclude: Sequence[str] = (), folded: Sequence[Pair] = ()) -> Placement:
+    """Decide where quantisers go.
+
+    Args:
+        model: in eval mode, BatchNorms folded.
+        run: runs the model on an example batch.
+        exclude: fnmatch patterns of module names (a pattern that matches a module covers what is inside it).
+
+    Raises:
+        StageError: a pattern matches no module, or no layer is left to quantise.
+    """
+    excluded = _excluded(model, exclude)
+    tracker = _Tracker(model, excluded)
+    with torch.no_grad(), tracker.hooks():
+        run(model)
+        tracker.read_bodies()
+    if not tracker.layers:
+        raise StageError(
+            "no layer is left to quantise",
+            where="qat",
+            remedy="remove patterns from `exclude`, or leave the qat stage out of the chain",
+        )
+    sites = [s for s in tracker.skips if not any(_inside(s.body, m) for m in excluded)]
+    sites += [s for s in tracker.concats() if not any(_inside(s.body, m) for m in excluded)]
+    layers, named = _name_groups(tracker, sites)
+    return Placement(tuple(folded), layers, named, dict(tracker.skipped), tuple(tracker.notes))
+
+
+def place(
+    model: nn.Module, placement: Placement, make: Callable[[], Q], convert: Callable[[nn.Module, Q], None]
+) -> dict[str, Q]:
+    """Put quantisers where a placement says, in place.
+
+    Args:
+        make: makes an activation quantiser.
+        convert: gives a layer its weight quantiser and the given input quantiser.
+
+    Returns:
+        Activation quantisers by name; consumers of one tensor share theirs.
+
+    Raises:
+        StageError: the model lacks a module that the placement names, or its forward changed since.
+    """
+    quantizers: dict[str, Q] = {}
+    for name, quantizer in placement.layers.items():
+        try:
+            layer = model.get_submodule(name)
+        except AttributeError:
+            raise StageError(
+                "the model has no such layer any more", where=name, remedy="run the qat stage again with --force"
+            ) from None
+        convert(layer, quantizers.setdefault(quantizer, make()))
+    for body in dict.fromkeys(s.body for s in placement.sites):
+        _rewrite(model.get_submodule(body), [s for s in placement.sites if s.body == body], quantizers, make)
+    return quantizers
+
+
+def _excluded(model: nn.Module, patterns: Sequence[str]) -> set[str]:
+    names = [n for n, _ in model.named_modules() if n]
+    found: set[str] = set()
+    for pattern in patterns:
+        matched = fnmatch.filter(names, pattern)
+        if not matched:
+            raise StageError(
+                f"the pattern {pattern!r} matches no module",
+                where="stages.qat.exclude",
+                remedy=f"modules are {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}",
+            )
+        found.update(matched)
+    return found
+
+
+def _inside(name: str, module: str) -> bool:
+    return name == module or name.startswith(module + ".")
+
+
+class _Tracker:
+    """Follows tensors by identity, and joins what must share a scale (union-find over tensors, layers and sites)."""
+
+    def __init__(self, model: nn.Module, excluded: set[str]) -> None:
+        self.model = model
+        self.names = {m: n for n, m in model.named_modules()}
+        self.layers: list[str] = []  # quantised layers in the order in which they run
+        self.skips: list[Site] = []
+        self.skipped: dict[str, str] = {}
+        self.notes: list[str] = []
+        self._excluded = excluded
+        self._concats: list[tuple[list[Site], list[Key], Key]] = []
+        self._parents: dict[Key, Key] = {}
+        self._convolved: set[Key] = set()  # outputs of quantised convolutions
+        self._alive: list[Any] = []  # an id stays unique only while its tensor lives
+        self._calls: dict[nn.Module, tuple[tuple[Any, ...], dict[str, Any]]] = {}
+        self._results: dict[nn.Module, list[Key]] = {}
+        for module, name in self.names.items():
+            if isinstance(module, LAYERS):
+                self.skipped[name] = "its forward was not called (its weights may be used directly, as in attention)"
+
+    def find(self, key: Key) -> Key:
+        while (parent := self._parents.setdefault(key, key)) != key:
+            key = parent
+        return key
+
+    def join(self, *keys: Key) -> None:
+        for key in keys[1:]:
+            self._parents[self.find(key)] = self.find(keys[0])
+
+    def tensor(self, value: Tensor) -> Key:
+        """A tensor as it is now: an in-place operation makes another one of it."""
+        self._alive.append(value)
+        return "tensor", id(value), value._version
+
+    def hooks(self) -> _Hooks:
+        handles: list[Any] = []
+        for module, name in self.names.items():
+            if isinstance(module, LAYERS):
+                handles.append(module.register_forward_pre_hook(self._before_layer))
+                handles.append(module.register_forward_hook(self._after_layer))
+            elif any(True for _ in module.children()) and not type(module).__module__.startswith("torch.nn."):
+                handles.append(module.register_forward_pre_hook(self._before_body, with_kwargs=True))
+                handles.append(module.register_forward_hook(self._after_body))
+            elif isinstance(module, nn.MultiheadAttention):
+                self.notes.append(f"{name}: attention products stay unquantised")
+        return _Hooks(handles)
+
+    def _before_layer(self, module: nn.Module, args: tuple[Any, ...]) -> None:
+        name = self.names[module]
+        if name in self.layers:
+            self.join(self.tensor(args[0]), ("layer", name))
+            return
+        if any(_inside(name, m) for m in self._excluded):
+            self.skipped[name] = "excluded by the user"
+        elif reason := refusal(module):
+            self.skipped[name] = reason
+        elif not (args and isinstance(args[0], Tensor) and args[0].dtype is torch.float32):
+            self.skipped[name] = "its input is not an FP32 tensor"
+        else:
+            self.skipped.pop(name, None)
+            self.layers.append(name)
+            self.join(self.tensor(args[0]), ("layer", name))
+            if isinstance(module, TRANSPOSED):
+                self.notes.append(f"{name}: TensorRT-RTX builds a quantised ConvTranspose in FP32")
+
+    def _after_layer(self, module: nn.Module, args: object, output: Tensor) -> None:
+        if self.names[module] in self.layers and not isinstance(module, nn.Linear):
+            self._convolved.add(self.tensor(output))
+
+    def _before_body(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if module not in self._calls:
+            self._calls[module] = (args, kwargs)
+
+    def _after_body(self, module: nn.Module, args: object, output: Any) -> None:
+        if module not in self._results:
+            self._results[module] = [self.tensor(t) for t in tensors_of(output)]
+
+    def read_bodies(self) -> None:
+        """Find additions and concatenations in the forward of every module that ran and has children."""
+        for module, (args, kwargs) in list(self._calls.items()):
+            name = self.names[module]
+            try:
+                graph = _graph(module)
+                if not any(_operands(n) for n in graph.nodes):
+                    continue
+                values, output = _interpret(module, graph, args, kwargs, self)
+            except Exception as error:  # torch.fx raises whatever the traced code raises
+                if _mentions_add(module):
+                    why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+                    self.notes.append(f"{name or 'the model'}: additions in its forward stay unquantised: {why}")
+                continue
+            again = [self.tensor(t) for t in tensors_of(output)]
+            for first, second in zip(self._results.get(module, []), again, strict=False):
+                self.join(first, second)
+            for node in graph.nodes:
+                self._read_node(name, node, values)
+
+    def _read_node(self, body: str, node: fx.Node, values: Mapping[str, Any]) -> None:
+        operands = _operands(node)
+        found = [values.get(o.name) for o in operands]
+        if not operands or not all(f is not None and f[2] is torch.float32 for f in found):
+            return
+        keys = [f[0] for f in found if f is not None]
+        if _is_add(node):
+            convolved = [k in self._convolved for k in keys]
+            shapes = {f[1] for f in found if f is not None}
+            if not any(convolved) or len(shapes) > 1 or keys[0] == keys[1]:
+                return
+            # TensorRT fuses the addition into the convolution that makes one operand; the other one is the skip.
+            skip = 0 if convolved == [False, True] else 1
+            site = Site(body, node.name, operands[skip].name, "skip", "")
+            self.join(keys[skip], ("site", site))
+            self.skips.append(site)
+        elif (made := values.get(node.name)) is not None:
+            sites = [Site(body, node.name, o.name, "concat", "") for o in dict.fromkeys(operands)]
+            self._concats.append((sites, keys, made[0]))
+
+    def concats(self) -> Iterator[Site]:
+        """Operands of the concatenations that feed a quantised layer; they and that layer share one scale."""
+        feeds = {self.find(("layer", name)) for name in self.layers}
+        for sites, keys, made in self._concats:
+            if self.find(made) in feeds:
+                self.join(made, *keys)
+                for site in sites:
+                    self.join(made, ("site", site))
+                    yield site
+
+
+class _Hooks:
+    def __init__(self, handles: Sequence[Any]) -> None:
+        self._handles = handles
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: object) -> None:
+        for handle in self._handles:
+            handle.remove()
+
+
+def _name_groups(tracker: _Tracker, sites: Sequence[Site]) -> tuple[dict[str, str], tuple[Site, ...]]:
+    """A quantiser is named after the first layer that it feeds, else after its site."""
+    groups: dict[Key, str] = {}
+    for name in tracker.layers:
+        groups.setdefault(tracker.find(("layer", name)), f"{name}.input_quantizer")
+    layers = {name: groups[tracker.find(("layer", name))] for name in tracker.layers}
+    named: list[Site] = []
+    for site in sites:
+        own = f"{site.body}.{site.node}.{site.kind}_quantizer".lstrip(".")
+        quantizer = groups.setdefault(tracker.find(("site", site)), own)
+        named.append(Site(site.body, site.node, site.operand, site.kind, quantizer))
+    return layers, tuple(named)
+
+
+class _Body(fx.Tracer):
+    """Traces one forward; every child module is a leaf."""
+
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        return True
+
+
+def _graph(module: nn.Module) -> fx.Graph:
+    # Optional arguments keep their defaults: a placeholder would take the wrong side of `if mask is None`.
+    return _Body().trace(module, concrete_args=_defaults(module) or None)
+
+
+def _defaults(module: nn.Module) -> dict[str, Any]:
+    parameters = inspect.signature(module.forward).parameters.values()
+    return {p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty}
+
+
+class _Recorder(fx.Interpreter):
+    """Runs a traced body and keeps, for every node that made a tensor: its key, shape and dtype."""
+
+    def __init__(self, module: nn.Module, graph: fx.Graph, tracker: _Tracker) -> None:
+        super().__init__(fx.GraphModule(module, graph))
+        self._tracker = tracker
+        self.values: dict[str, Value] = {}
+
+    def run_node(self, n: fx.Node) -> Any:
+        result = super().run_node(n)
+        if isinstance(result, Tensor) and n.op != "get_attr":
+            self.values[n.name] = (self._tracker.tensor(result), result.shape, result.dtype)
+        return result
+
+
+def _interpret(
+    module: nn.Module, graph: fx.Graph, args: tuple[Any, ...], kwargs: dict[str, Any], tracker: _Tracker
+) -> tuple[dict[str, Value], Any]:
+    """Run a traced body on what the module was really called with; its output must be the module's own."""
+    signature = inspect.signature(module.forward)
+    defaults = _defaults(module)
+    bound = signature.bind(*args, **kwargs)
+    for name, value in bound.arguments.items():
+        if name in defaults and value is not defaults[name]:
+            raise ValueError(f"the optional argument {name} is used")
+    bound.apply_defaults()
+    recorder = _Recorder(module, graph, tracker)
+    expected = [t.clone() for t in tensors_of(module(*args, **kwargs))]
+    output = recorder.run(*bound.args, *bound.kwargs.values())
+    got = tensors_of(output)
+    same = len(got) == len(expected) and all(
+        torch.allclose(a, b, equal_nan=True) for a, b in zip(got, expected, strict=True)
+    )
+    if not same:
+        raise ValueError("its traced form computes something else")
+    return recorder.values, output
+
+
+def _rewrite(module: nn.Module, sites: Sequence[Site], quantizers: dict[str, Q], make: Callable[[], Q]) -> None:
+    """Quantise operands in a module's forward. The module itself stays: only its forward is replaced."""
+    graph = _graph(module)
+    nodes = {n.name: n for n in graph.nodes}
+    attributes: dict[str, str] = {}  # quantiser -> attribute of this module
+    for site in sites:
+        if site.node not in nodes or site.operand not in nodes:
+            raise StageError(
+                f"its forward has no operation {site.node!r} any more",
+                where=site.body,
+                remedy="run the qat stage again with --force",
+            )
+        attribute = attributes.get(site.quantizer)
+        if attribute is None:
+            taken = sum(a.startswith(f"{site.kind}_quantizer") for a in attributes.values())
+            attribute = f"{site.kind}_quantizer" + (f"_{taken}" if taken else "")
+            attributes[site.quantizer] = attribute
+            module.add_module(attribute, quantizers.setdefault(site.quantizer, make()))
+        with graph.inserting_before(nodes[site.node]):
+            quantised = graph.call_module(attribute, (nodes[site.operand],))
+        nodes[site.node].replace_input_with(nodes[site.operand], quantised)
+    rewritten = type(fx.GraphModule(module, graph)).forward
+    module.forward = types.MethodType(rewritten, module)
+
+
+def _is_add(node: fx.Node) -> bool:
+    if node.op == "call_function":
+        return node.target in (operator.add, operator.iadd, torch.add)
+    return node.op == "call_method" and node.target in ("add", "add_")
+
+
+def _operands(node: fx.Node) -> list[fx.Node]:
+    """The tensors that an addition or concatenation joins; empty for other nodes and for sums with constants."""
+    if _is_add(node):
+        given = [*node.args, *([node.kwargs["other"]] if "other" in node.kwargs else [])]
+        pair = [a for a in given if isinstance(a, fx.Node)]
+        return pair if len(pair) == 2 and "alpha" not in node.kwargs else []
+    if node.op == "call_function" and node.target in (torch.cat, torch.concat, torch.concatenate):
+        parts = node.args[0] if node.args else node.kwargs.get("tensors")
+        if isinstance(parts, (list, tuple)) and all(isinstance(p, fx.Node) for p in parts):
+            return [p for p in parts if isinstance(p, fx.Node)]
+    return []
+
+
+def _mentions_add(module: nn.Module) -> bool:
+    """Whether an untraceable forward may hold an addition or concatenation that would have been quantised."""
+    try:
+        source = inspect.getsource(type(module).forward)
+    except (OSError, TypeError):
+        return True
+    return any(word in source for word in ("+", ".add", ".cat(", ".concat"))
+
+
+def tensors_of(value: Any) -> list[Tensor]:
+    """The tensors in nested tuples, lists and mappings, in order."""
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, Mapping):
+        return [t for v in value.values() for t in tensors_of(v)]
+    if isinstance(value, (list, tuple)):
+        return [t for v in value for t in tensors_of(v)]
+    return []
