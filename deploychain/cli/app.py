@@ -64,9 +64,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         code = _report(error, arguments)
     except typer.Abort:
         code = 1
-    except OSError as error:
-        if not isinstance(error, BrokenPipeError):
-            raise
+    except BrokenPipeError:
         # The reader (head, less) has gone; Python would complain again while flushing at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1
