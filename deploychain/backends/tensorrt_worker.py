@@ -206,7 +206,7 @@ def _describe_layer(layer: Any) -> dict[str, Any]:
     inputs = [layer.get_input(i) for i in range(layer.num_inputs)]
     outputs = [layer.get_output(i) for i in range(layer.num_outputs)]
     nodes = _ONNX_NODE.findall(getattr(layer, "metadata", "") or "")
-    return {
+    described = {
         "name": layer.name,
         "type": layer.type.name,
         "onnx_node": nodes[0] if nodes else "",
@@ -215,6 +215,9 @@ def _describe_layer(layer: Any) -> dict[str, Any]:
         "input_tensors": ["" if t is None else t.name for t in inputs],
         "output_tensors": ["" if t is None else t.name for t in outputs],
     }
+    if layer.type.name in ("QUANTIZE", "DEQUANTIZE") and len(inputs) > 1 and inputs[1] is not None:
+        described["scale_shape"] = list(inputs[1].shape)
+    return described
 
 
 def _parser_problem(error: Any, onnx: str) -> dict[str, Any]:
