@@ -23,12 +23,12 @@ EVIDENCE_SCHEMA = "deploychain.engine-evidence/1"
 Planned = Mapping[str, Mapping[str, Any]]  # ONNX node -> its row in the precision plan
 
 # TensorRT layer types that compute nothing of their own: nothing is asked of their nodes.
-_NO_ARITHMETIC = frozenset(
-    ["CONSTANT", "IDENTITY", "CAST", "QUANTIZE", "DEQUANTIZE", "SHAPE", "SHUFFLE", "SLICE", "CONCATENATION", "GATHER"]
-    + ["SQUEEZE", "UNSQUEEZE", "PADDING", "SCATTER", "SELECT", "ONE_HOT", "FILL", "ASSERTION", "TRIP_LIMIT", "ITERATOR"]
-    + ["LOOP_OUTPUT", "RECURRENCE", "CONDITION", "CONDITIONAL_INPUT", "CONDITIONAL_OUTPUT", "REVERSE_SEQUENCE"]
-    + ["NON_ZERO", "NMS"]
-)
+_NO_ARITHMETIC = frozenset((
+    "CONSTANT", "IDENTITY", "CAST", "QUANTIZE", "DEQUANTIZE", "SHAPE", "SHUFFLE", "SLICE", "CONCATENATION", "GATHER",
+    "SQUEEZE", "UNSQUEEZE", "PADDING", "SCATTER", "SELECT", "ONE_HOT", "FILL", "ASSERTION", "TRIP_LIMIT", "ITERATOR",
+    "LOOP_OUTPUT", "RECURRENCE", "CONDITION", "CONDITIONAL_INPUT", "CONDITIONAL_OUTPUT", "REVERSE_SEQUENCE",
+    "NON_ZERO", "NMS",
+))  # fmt: skip
 _MATRIX = {"CONVOLUTION": "Conv", "DECONVOLUTION": "ConvTranspose", "MATRIX_MULTIPLY": "MatMul", "EINSUM": "Einsum"}
 _QDQ = {"QUANTIZE": "QuantizeLinear", "DEQUANTIZE": "DequantizeLinear"}
 # Between a DequantizeLinear and its consumer the importer may put these without changing what is asked.
