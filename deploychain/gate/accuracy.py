@@ -1,0 +1,340 @@
+"""Task metrics against floors, the FP32 parent of the run, and the accepted baseline."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+from deploychain.gate import noise
+from deploychain.gate.baseline import BaselineStage
+from deploychain.gate.context import Context, Question, literal, matches, number
+from deploychain.gate.limits import AccuracyRule
+from deploychain.gate.noise import Direction, Loss, Unit
+from deploychain.gate.verdict import Check, Status
+from deploychain.records import EvalReport
+
+Found = Check | Question
+Values = tuple[float, ...]
+Wanted = tuple[str, str, float | None, Unit]  # kind, field of the rule, limit, unit of the loss
+
+
+def judge_accuracy(context: Context) -> Iterator[Found]:
+    """All checks and questions of the accuracy rules."""
+    evals = [report for report in context.comparison.evals if report.ran]
+    names = {report.stage for report in context.comparison.evals}
+    judged: set[tuple[str, str]] = set()
+    for index, rule in enumerate(context.limits.accuracy):
+        hit = False
+        for report in evals:
+            if not matches(report.stage, rule.stage):
+                continue
+            for metric in sorted(report.metrics):
+                direction = context.comparison.directions.get(metric)
+                if not matches(metric, rule.metric) or (direction and rule.better and direction != rule.better):
+                    continue
+                hit = True
+                judged.add((report.stage, metric))
+                yield from _Subject(context, rule, index, report, metric, direction or rule.better).judge()
+        for name in literal(rule.stage):
+            if rule.required and name not in names:
+                yield _missing(name, "", f"{name} is limited by accuracy[{index}] and was not measured", index)
+                hit = True
+        for name in literal(rule.metric):
+            for report in evals:
+                if rule.required and matches(report.stage, rule.stage) and name not in report.metrics:
+                    yield _missing(report.stage, name, f"{name} of {report.stage} was not measured", index)
+                    hit = True
+        if rule.required and not hit and not any(matches(name, rule.stage) for name in names):
+            yield _missing(", ".join(rule.stage), "", f"accuracy[{index}] matches nothing that was measured", index)
+        elif rule.required and not hit and any(matches(r.stage, rule.stage) for r in evals):
+            yield _missing(", ".join(rule.stage), "", f"accuracy[{index}] matches no metric that was measured", index)
+    for report in evals:
+        for metric in sorted(report.metrics):
+            if (report.stage, metric) not in judged:
+                yield Check(report.stage, "unjudged", Status.NOTE, f"no rule limits {metric} of {report.stage}", metric)
+
+
+def _missing(stage: str, metric: str, message: str, index: int) -> Check:
+    return Check(stage, "missing", Status.INCOMPLETE, message, metric, rule=("accuracy", index))
+
+
+def usable(values: Iterable[float | None] | None, count: int, mean: float) -> Values | None:
+    """A per-sample series that may stand for the metric: complete, and with the metric as its mean.
+
+    A metric that is no mean over samples (mAP, F1) has no paired bootstrap of this kind.
+    """
+    series = tuple(values or ())
+    if not series or len(series) != count or any(v is None or not math.isfinite(v) for v in series):
+        return None
+    known = tuple(float(v) for v in series if v is not None)
+    return known if math.isclose(math.fsum(known) / count, mean, rel_tol=1e-4, abs_tol=1e-6) else None
+
+
+class _Subject:
+    """One metric of one stage under one rule."""
+
+    def __init__(
+        self, context: Context, rule: AccuracyRule, index: int, report: EvalReport, metric: str, direction: str | None
+    ) -> None:
+        self.context, self.rule, self.index = context, rule, index
+        self.report, self.metric = report, metric
+        self.direction: Direction | None = "higher" if direction == "higher" else "lower" if direction else None
+        self.value = report.metrics[metric]
+
+    def judge(self) -> Iterator[Found]:
+        rule, value = self.rule, self.value
+        if value is None or not math.isfinite(value):
+            yield self._lacking("non-finite", f"{self.metric} of {self.report.stage} is not a finite number")
+            return
+        if self.direction is None:
+            yield self._lacking(
+                "missing", f"nobody says whether a higher or a lower {self.metric} is better: set `better` in the rule"
+            )
+            return
+        if rule.floor is not None:
+            yield self._floor(value, rule.floor, self.direction)
+        if any(x is not None for x in (rule.retention, rule.max_drop, rule.worst_class, rule.agreement)):
+            yield from self._against_parent(value, self.direction)
+        if rule.baseline_retention is not None or rule.max_regression is not None:
+            yield from self._against_baseline(value, self.direction)
+
+    def _lacking(self, kind: str, message: str, status: Status = Status.INCOMPLETE) -> Check:
+        return self._check(kind, message, status=status)
+
+    def _check(
+        self,
+        kind: str,
+        message: str,
+        *,
+        field: str = "",
+        value: float | None = None,
+        baseline: float | None = None,
+        limit: float | None = None,
+        status: Status = Status.NOTE,
+        node: str = "",
+    ) -> Check:
+        return Check(
+            self.report.stage,
+            kind,
+            status,
+            message,
+            metric=self.metric,
+            node=node,
+            value=value,
+            baseline=baseline,
+            limit=limit,
+            severity=self.rule.severity,
+            rule=("accuracy", self.index, *((field,) if field else ())),
+            look=f"deploychain report {self.context.run}",
+        )
+
+    def _series(self, report: EvalReport, value: float) -> Values | None:
+        return usable(report.per_sample.get(self.metric), report.samples, value)
+
+    def _settings(self, *names: str) -> dict[str, int]:
+        return {
+            "draws": self.context.limits.resamples,
+            "seed": self.context.seed(self.report.stage, self.metric, *names),
+        }
+
+    def _floor(self, value: float, floor: float, direction: Direction) -> Question:
+        sign = -1.0 if direction == "higher" else 1.0
+        series, spread = self._series(self.report, value), self.rule.noise or 0.0
+        if series is not None:
+            loss = noise.mean(series, direction, noise=spread, **self._settings("floor"))
+        else:
+            loss = noise.declared(sign * value, spread) if spread else noise.unknown(sign * value)
+        word = "below the floor" if direction == "higher" else "above the ceiling"
+        side = (
+            word
+            if sign * value > sign * floor
+            else "within the floor"
+            if direction == "higher"
+            else "within the ceiling"
+        )
+        message = f"{self.metric} of {self.report.stage} is {number(value)}, {side} of {number(floor)}"
+        check = self._check("floor", message, field="floor", value=value, limit=floor)
+        # The estimate decides a pass: whoever sets a floor chooses its distance from what is expected.
+        margin = math.inf if loss.bounds else sign * floor
+        return Question(check, loss, sign * floor, margin)
+
+    # --- against the parent of this run
+
+    def _against_parent(self, value: float, direction: Direction) -> Iterator[Found]:
+        rule, name = self.rule, self.rule.parent or self.report.reference
+        if name == self.report.stage:
+            return
+        parent = next((r for r in self.context.comparison.evals if r.stage == name), None)
+        if parent is None or not parent.ran:
+            yield self._lacking("missing", f"{self.report.stage} has no measured parent ({name or 'none named'})")
+            return
+        reference = parent.metrics.get(self.metric)
+        if reference is None or not math.isfinite(reference):
+            yield self._lacking("missing", f"{self.metric} of the parent {name} is not known")
+            return
+        if parent.samples != self.report.samples:
+            yield self._lacking(
+                "samples",
+                f"{self.report.stage} was measured on {self.report.samples} samples, {name} on {parent.samples}",
+            )
+            return
+        pair = (self._series(parent, reference), self._series(self.report, value))
+        wanted: tuple[Wanted, ...] = (
+            ("retention", "retention", rule.retention, "percent"),
+            ("drop", "max_drop", rule.max_drop, "absolute"),
+        )
+        for kind, field, limit, unit in wanted:
+            if limit is not None:
+                yield self._loss_question(kind, field, limit, unit, name, reference, value, direction, *pair)
+        if rule.worst_class is not None:
+            yield from self._worst_class(parent, rule.worst_class, direction)
+        if rule.agreement is not None:
+            yield self._agreement(name, rule.agreement)
+
+    def _loss_question(
+        self,
+        kind: str,
+        field: str,
+        limit: float,
+        unit: Unit,
+        name: str,
+        reference: float,
+        value: float,
+        direction: Direction,
+        reference_series: Values | None,
+        series: Values | None,
+        fallback: Loss | None = None,
+        since: str = "",
+    ) -> Found:
+        estimate = noise.point_loss(reference, value, direction, unit)
+        if estimate is None:
+            return self._lacking(
+                kind,
+                f"{self.metric} has no percentage of {number(reference)}: limit it with max_drop or max_regression",
+            )
+        scale = 100.0 / abs(reference) if unit == "percent" else 1.0
+        spread = (self.rule.noise or 0.0) * scale
+        if series is not None and reference_series is not None:
+            loss = noise.paired(reference_series, series, direction, unit, noise=spread, **self._settings(kind, name))
+        elif fallback is not None:
+            loss = fallback
+        else:
+            loss = noise.declared(estimate, spread) if spread else noise.unknown(estimate)
+        allowed = 100.0 - limit if unit == "percent" else limit
+        practical = self.rule.practical if unit == "percent" else self.rule.practical / 100.0 * abs(reference)
+        suffix = " %" if unit == "percent" else ""
+        moved = f"{name} ({number(reference)} -> {number(value)}), limit {number(limit)}{suffix}"
+        verb = f"keeps {number(100 - estimate)} % of" if unit == "percent" else f"loses {number(estimate)} against"
+        message = f"{self.metric} of {self.report.stage} {verb} {moved}"
+        shown = 100.0 - estimate if unit == "percent" else value
+        check = self._check(kind, message + since, field=field, value=shown, baseline=reference, limit=limit)
+        return Question(check, loss, allowed, max(2 * allowed, practical), suffix)
+
+    def _worst_class(self, parent: EvalReport, limit: float, direction: Direction) -> Iterator[Found]:
+        stage = self.report.stage
+        now, then = self.report.per_class.get(self.metric, {}), parent.per_class.get(self.metric, {})
+        if not now or not then:
+            status = Status.INCOMPLETE if self.rule.required else Status.NOTE
+            yield self._lacking("worst-class", f"{self.metric} of {stage} was not measured by class", status)
+            return
+        for label in sorted(then):
+            reference, value = then[label], now.get(label)
+            if reference is None:
+                continue  # the class has no sample
+            if value is None:
+                yield self._lacking("worst-class", f"{self.metric} of class {label} is not known for {stage}")
+                continue
+            estimate = noise.point_loss(reference, value, direction, "percent")
+            if estimate is None:
+                continue  # the parent never gets this class right: nothing can be lost
+            loss = self._class_loss(parent, label, direction) or noise.unknown(estimate)
+            allowed = 100.0 - limit
+            message = (
+                f"class {label}: {self.metric} of {stage} keeps {number(100 - estimate)} % of {parent.stage} "
+                f"({number(reference)} -> {number(value)}), limit {number(limit)} %"
+            )
+            check = self._check(
+                "worst-class", message, field="worst_class", value=100 - estimate, baseline=reference, limit=limit
+            )
+            # The largest of many small samples: the estimate decides a pass, the bound a fail.
+            margin = math.inf if loss.bounds else 2 * allowed
+            yield Question(check, loss, allowed, margin, " %", group=(stage, self.metric, "class", str(self.index)))
+
+    def _class_loss(self, parent: EvalReport, label: str, direction: Direction) -> Loss | None:
+        labels = self.report.sample_classes or parent.sample_classes
+        reference, value = parent.metrics.get(self.metric), self.report.metrics.get(self.metric)
+        if len(labels) != self.report.samples or reference is None or value is None:
+            return None
+        a, b = self._series(parent, reference), self._series(self.report, value)
+        chosen = [i for i, name in enumerate(labels) if name == label]
+        if a is None or b is None or not chosen or not any(a[i] for i in chosen):
+            return None
+        return noise.paired(
+            [a[i] for i in chosen], [b[i] for i in chosen], direction, "percent", **self._settings("class", label)
+        )
+
+    def _agreement(self, parent: str, limit: float) -> Found:
+        report = self.report
+        if report.agreement is None or report.samples <= 0:
+            status = Status.INCOMPLETE if self.rule.required else Status.NOTE
+            return self._lacking("agreement", f"agreement of {report.stage} with {parent} was not measured", status)
+        loss = noise.share(report.agreement * report.samples, report.samples)
+        message = (
+            f"{report.stage} decides {100 * report.agreement:.2f} % of the samples as {parent} does, "
+            f"limit {100 * limit:g} %"
+        )
+        check = self._check("agreement", message, field="agreement", value=report.agreement, limit=limit)
+        return Question(check, loss, 1 - limit, math.inf)
+
+    # --- against the accepted baseline
+
+    def _against_baseline(self, value: float, direction: Direction) -> Iterator[Found]:
+        rule, baseline = self.rule, self.context.baseline
+        if baseline is None:
+            return
+        stage: BaselineStage | None = baseline.stages.get(self.report.stage)
+        reference = stage.metrics.get(self.metric) if stage is not None else None
+        if stage is None or reference is None:
+            status = Status.INCOMPLETE if rule.required and literal(rule.stage) else Status.NOTE
+            yield self._lacking("baseline", f"{self.metric} of {self.report.stage} is not in the baseline", status)
+            return
+        if stage.samples != self.report.samples:
+            yield self._lacking(
+                "samples",
+                f"{self.report.stage} was measured on {self.report.samples} samples, the baseline on {stage.samples}",
+            )
+            return
+        packed = stage.per_sample.get(self.metric)
+        series = self._series(self.report, value)
+        old = usable(packed.values() if packed else None, stage.samples, reference)
+        since = f" (baseline of {baseline.history[-1].date[:10]})" if baseline.history else ""
+        wanted: tuple[Wanted, ...] = (
+            ("regression", "baseline_retention", rule.baseline_retention, "percent"),
+            ("regression", "max_regression", rule.max_regression, "absolute"),
+        )
+        for kind, field, limit, unit in wanted:
+            if limit is None:
+                continue
+            fallback = None
+            if old is None and packed is not None and series is not None:
+                fallback = _unpaired(packed.mean, packed.deviation, packed.count, series, direction, unit)
+            name = "the baseline"
+            yield self._loss_question(
+                kind, field, limit, unit, name, reference, value, direction, old, series, fallback, since
+            )
+
+
+def _unpaired(
+    mean: float,
+    deviation: float,
+    count: int,
+    series: Values,
+    direction: Direction,
+    unit: Literal["absolute", "percent"],
+) -> Loss | None:
+    now = math.fsum(series) / len(series)
+    if unit == "percent" and (mean <= 0 or now <= 0):
+        return None
+    spread = math.sqrt(math.fsum((v - now) ** 2 for v in series) / max(1, len(series) - 1))
+    return noise.unpaired((mean, deviation, count), (now, spread, len(series)), direction, unit)

@@ -1,0 +1,418 @@
+"""The accepted baseline: one readable JSON file in the user's repository, made and changed only by `gate accept`.
+
+It holds what a later run is compared with (metrics, per-sample values, layers, latency, sizes), what all of it was
+measured with, and the history of accepted changes. Its digest covers everything else in the file, so a hand-edited
+baseline is refused; it is a guard against accidents and quiet edits, and a review of the file in version control is
+what guards against intent.
+"""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import json
+import math
+import os
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from deploychain.errors import ArtifactError
+from deploychain.records import Comparison, EngineReport, EvalReport, LayerVerdict, Provenance, to_json
+
+SCHEMA = "deploychain.baseline/1"
+_DIGITS = 6  # significant digits of every number in the file
+_MAX_DECIMALS = 20_000  # per-sample numbers that are not 0 or 1 are kept up to this many: about 150 kB a series
+
+
+class BaselineError(ArtifactError):
+    """The baseline is missing, damaged, hand-edited or of another schema: nothing may be compared with it."""
+
+    kind = "baseline"
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Per-sample values of one metric: ``bits`` (0/1, hex, first sample in the highest bit) or ``decimals``."""
+
+    encoding: str
+    count: int
+    data: str
+    mean: float
+    deviation: float
+
+    def values(self) -> tuple[float, ...] | None:
+        """The values, or None where only their mean and deviation were kept."""
+        if self.encoding == "bits":
+            number = int(self.data or "0", 16)
+            width = 4 * math.ceil(self.count / 4)
+            return tuple(float(bit) for bit in f"{number:0{width}b}"[: self.count])
+        if self.encoding == "decimals":
+            return tuple(float(word) for word in self.data.split())
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineStage:
+    samples: int
+    reference: str = ""
+    metrics: Mapping[str, float | None] = field(default_factory=dict)
+    per_class: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
+    agreement: float | None = None
+    per_sample: Mapping[str, Series] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineLayer:
+    """A layer by what it computes: its ONNX nodes, or its name where the engine names none."""
+
+    nodes: tuple[str, ...]
+    compute: str | None
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineEngine:
+    asked: str
+    copies: int
+    size_bytes: int | None = None
+    layers: tuple[BaselineLayer, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineLatency:
+    device: str
+    p50_ms: float | None = None
+    p99_ms: float | None = None
+    repeats: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One value that an acceptance changed; None where it appeared or disappeared."""
+
+    name: str  # "engine-int8/top1"
+    old: float | None
+    new: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One accepted change."""
+
+    date: str  # ISO 8601, UTC
+    author: str
+    reason: str
+    values: Mapping[str, float | None]
+    changes: tuple[Change, ...] = ()
+    tensorrt: str | None = None
+    device: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    provenance: Provenance
+    stages: Mapping[str, BaselineStage]
+    engines: Mapping[str, BaselineEngine]
+    latency: Mapping[str, BaselineLatency]
+    history: tuple[Entry, ...]
+    directions: Mapping[str, str] = field(default_factory=dict)
+    schema: str = SCHEMA
+
+
+def _round(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None
+    return value
+
+
+def encode_series(values: Sequence[float | None]) -> Series | None:
+    """Pack a per-sample series; None when a value is missing or not finite (a mean over the rest would be a lie)."""
+    known = [v for v in values if v is not None and math.isfinite(v)]
+    if not known or len(known) != len(values):
+        return None
+    count = len(known)
+    mean = math.fsum(known) / count
+    deviation = math.sqrt(math.fsum((v - mean) ** 2 for v in known) / max(1, count - 1))
+    if all(v in (0.0, 1.0) for v in known):
+        width = math.ceil(count / 4)
+        bits = "".join("1" if v else "0" for v in known).ljust(4 * width, "0")
+        return Series("bits", count, f"{int(bits, 2):0{width}x}", _round(mean), _round(deviation))
+    data = " ".join(f"{v:.4g}" for v in known) if count <= _MAX_DECIMALS else ""
+    return Series("decimals" if data else "summary", count, data, _round(mean), _round(deviation))
+
+
+def layer_nodes(layer: Any) -> tuple[str, ...]:
+    """What identifies a layer across builds: its ONNX nodes, else its own name."""
+    return tuple(sorted(layer.onnx_nodes)) or (layer.name,)
+
+
+def count_copies(engine: EngineReport) -> int:
+    """Casts and reformats: as summarised, else counted over the layers."""
+    if engine.summary is not None:
+        return engine.summary.copies
+    return sum(layer.kind.value == "copy" for layer in engine.layers)
+
+
+def arithmetic(engine: EngineReport) -> list[Any]:
+    """The layers that a precision judgement is about: compute and opaque ones."""
+    return [layer for layer in engine.layers if layer.kind.value in ("compute", "opaque")]
+
+
+def _stage(report: EvalReport) -> BaselineStage:
+    series = {name: encode_series(values) for name, values in report.per_sample.items()}
+    return BaselineStage(
+        samples=report.samples,
+        reference=report.reference,
+        metrics={k: _round(v) for k, v in report.metrics.items()},
+        per_class={m: {c: _round(v) for c, v in classes.items()} for m, classes in report.per_class.items()},
+        agreement=_round(report.agreement),
+        per_sample={k: s for k, s in series.items() if s is not None},
+    )
+
+
+def _engine(engine: EngineReport) -> BaselineEngine:
+    layers = [
+        BaselineLayer(layer_nodes(x), x.compute.value if x.compute else None, x.verdict.value)
+        for x in arithmetic(engine)
+    ]
+    return BaselineEngine(
+        asked=engine.asked.value,
+        copies=count_copies(engine),
+        size_bytes=engine.size_bytes,
+        layers=tuple(sorted(layers, key=lambda x: (x.nodes, x.compute or "", x.verdict))),
+    )
+
+
+def key_values(comparison: Comparison) -> dict[str, float | None]:
+    """The numbers of a run that the history keeps and plots: name -> value."""
+    values: dict[str, float | None] = {}
+    for report in comparison.evals:
+        if report.ran:
+            values |= {f"{report.stage}/{name}": _round(value) for name, value in report.metrics.items()}
+            if report.agreement is not None:
+                values[f"{report.stage}/agreement"] = _round(report.agreement)
+    for engine in comparison.engines:
+        if engine.built:
+            fallback = sum(x.verdict is LayerVerdict.FALLBACK for x in arithmetic(engine))
+            values[f"engine-{engine.name}/fallback layers"] = float(fallback)
+            values[f"engine-{engine.name}/copies"] = float(count_copies(engine))
+            if engine.size_bytes is not None:
+                values[f"engine-{engine.name}/size bytes"] = float(engine.size_bytes)
+    for latency in comparison.latency:
+        values[f"{latency.stage}/p50 ms"] = _round(latency.p50_ms)
+    return values
+
+
+def from_comparison(comparison: Comparison, history: tuple[Entry, ...] = ()) -> Baseline:
+    """A comparison as a baseline. Stages that did not run and engines that were not built are left out."""
+    return Baseline(
+        provenance=comparison.provenance,
+        stages={r.stage: _stage(r) for r in comparison.evals if r.ran},
+        engines={e.name: _engine(e) for e in comparison.engines if e.built},
+        latency={
+            x.stage: BaselineLatency(x.device, _round(x.p50_ms), _round(x.p99_ms), tuple(_round(r) for r in x.repeats))
+            for x in comparison.latency
+        },
+        history=history,
+        directions=dict(comparison.directions),
+    )
+
+
+def _digest(document: Mapping[str, Any]) -> str:
+    content = {key: value for key, value in document.items() if key != "digest"}
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
+def _pretty(value: Any, indent: int = 0) -> str:
+    """JSON with one short record a line: small in a diff, readable in a review."""
+    flat = json.dumps(value, ensure_ascii=False, sort_keys=True, allow_nan=False)
+    if not isinstance(value, (dict, list)) or not value or (indent > 0 and len(flat) + indent <= 110):
+        return flat
+    pad = " " * (indent + 1)
+    if isinstance(value, dict):
+        body = ",\n".join(
+            f"{pad}{json.dumps(k, ensure_ascii=False)}: {_pretty(v, indent + 1)}" for k, v in sorted(value.items())
+        )
+        return "{\n" + body + "\n" + " " * indent + "}"
+    body = ",\n".join(pad + _pretty(v, indent + 1) for v in value)
+    return "[\n" + body + "\n" + " " * indent + "]"
+
+
+def dumps(baseline: Baseline) -> str:
+    """The text of the file."""
+    document = to_json(baseline)
+    document["digest"] = _digest(document)
+    return _pretty(document) + "\n"
+
+
+def save(baseline: Baseline, path: Path) -> None:
+    """Write the file whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(dumps(baseline))
+        Path(name).chmod(0o644)
+        os.replace(name, path)  # noqa: PTH105 - Path.replace is the same call
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def load(path: Path) -> Baseline:
+    """Read and verify a baseline.
+
+    Raises:
+        BaselineError: missing, not JSON, of another schema, hand-edited, or not matching its schema.
+    """
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise BaselineError(
+            "there is no baseline",
+            where=str(path),
+            remedy='accept one with `deploychain gate accept RUN --reason "first baseline"` and commit it',
+        ) from None
+    except OSError as error:
+        raise BaselineError(f"cannot read the baseline: {error.strerror}", where=str(path)) from None
+    except (ValueError, RecursionError) as error:
+        raise BaselineError(f"the baseline is not JSON: {error}", where=str(path), remedy=_RESTORE) from None
+    schema = raw.get("schema") if isinstance(raw, dict) else None
+    if schema != SCHEMA:
+        raise BaselineError(
+            f"the baseline's schema is {schema!r}, this version reads {SCHEMA!r}",
+            where=str(path),
+            remedy="use the deploychain version that wrote it",
+        )
+    try:
+        digest = _digest(raw)
+    except ValueError:
+        digest = "not a finite number"
+    if raw.get("digest") != digest:
+        raise BaselineError(
+            "the baseline was edited by hand: its content does not match its digest", where=str(path), remedy=_RESTORE
+        )
+    try:
+        return TypeAdapter(Baseline).validate_python({k: v for k, v in raw.items() if k != "digest"})
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise BaselineError(f"{key}: {first['msg']}", where=str(path), remedy=_RESTORE) from None
+
+
+_RESTORE = "restore it from version control, and change it only with `deploychain gate accept`"
+
+
+def differences(comparison: Comparison, baseline: Baseline) -> dict[str, str]:
+    """Facts that decide whether two measurements may be compared, and differ: fact -> sentence.
+
+    An unknown data hash equals nothing, not even another unknown one.
+    """
+    now, then = comparison.provenance, baseline.provenance
+    found: dict[str, str] = {}
+    if now.data_sha256 is None or then.data_sha256 is None:
+        which = "run" if now.data_sha256 is None else "baseline"
+        found["data"] = f"the {which} does not say which test data it was measured on"
+    elif now.data_sha256 != then.data_sha256:
+        found["data"] = f"other test data ({then.data_sha256[:12]} in the baseline, {now.data_sha256[:12]} now)"
+    if now.samples != then.samples:
+        found["samples"] = f"{then.samples} test samples in the baseline, {now.samples} now"
+    for name in ("device", "tensorrt", "pipeline"):
+        a, b = getattr(then, name), getattr(now, name)
+        if a != b:
+            found[name] = f"{name} {a or 'unknown'} in the baseline, {b or 'unknown'} now"
+    flags = [
+        f"{key}={then.flags.get(key, 'absent')} -> {now.flags.get(key, 'absent')}"
+        for key in sorted({*then.flags, *now.flags})
+        if then.flags.get(key) != now.flags.get(key)
+    ]
+    if flags:
+        found["flags"] = "flags differ: " + ", ".join(flags)
+    turned = [m for m, way in comparison.directions.items() if baseline.directions.get(m, way) != way]
+    if turned:
+        found["directions"] = f"the better direction of {', '.join(turned)} was turned round"
+    return found
+
+
+def version_changes(comparison: Comparison, baseline: Baseline) -> list[str]:
+    """Versions that differ: said, never refused."""
+    now, then = comparison.provenance.versions, baseline.provenance.versions
+    return [
+        f"{name} {then.get(name, 'absent')} -> {now.get(name, 'absent')}"
+        for name in sorted({*now, *then})
+        if now.get(name) != then.get(name)
+    ]
+
+
+def git_author() -> str:
+    """Who accepts: git's user, else the login name."""
+    parts = []
+    for key in ("user.name", "user.email"):
+        try:
+            done = subprocess.run(
+                ["git", "config", "--get", key], capture_output=True, text=True, check=False, timeout=10
+            )
+            parts.append(done.stdout.strip())
+        except (OSError, subprocess.TimeoutExpired):
+            parts.append("")
+    if parts[0]:
+        return f"{parts[0]} <{parts[1]}>" if parts[1] else parts[0]
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return "unknown"
+
+
+def accept(
+    comparison: Comparison, path: Path, *, reason: str, author: str, now: datetime | None = None
+) -> tuple[Baseline, Entry]:
+    """Make the run the baseline, and record who decided so, when, why, and which values changed.
+
+    Raises:
+        BaselineError: the present baseline is damaged (accepting over it would hide that).
+        ArtifactError: the run holds nothing that could be a baseline, or a number that is not finite.
+    """
+    if not reason.strip():
+        raise ArtifactError("an acceptance needs a reason", where="--reason", remedy="say why the new values are right")
+    old = load(path) if path.exists() else None
+    measured = [r for r in comparison.evals if r.ran]
+    if not measured:
+        raise ArtifactError("no stage of the run was measured", remedy="run the chain to its evaluate stage first")
+    for report in measured:
+        bad = [name for name, value in report.metrics.items() if value is None or not math.isfinite(value)]
+        if bad or report.non_finite:
+            what = f"{', '.join(bad)} is not a finite number" if bad else f"{report.non_finite} outputs are not finite"
+            raise ArtifactError(f"{what}: that cannot be a baseline", where=report.stage)
+    if comparison.provenance.data_sha256 is None:
+        raise ArtifactError(
+            "the run does not say which test data it was measured on: nothing could ever be compared with it",
+            where="provenance.data_sha256",
+        )
+    values = key_values(comparison)
+    before = dict(old.history[-1].values) if old is not None and old.history else {}
+    changes = tuple(
+        Change(name, before.get(name), values.get(name))
+        for name in sorted({*before, *values})
+        if before.get(name) != values.get(name)
+    )
+    entry = Entry(
+        date=(now or datetime.now(timezone.utc)).astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        author=author,
+        reason=reason.strip(),
+        values=values,
+        changes=changes,
+        tensorrt=comparison.provenance.tensorrt,
+        device=comparison.provenance.device,
+    )
+    history = (*(old.history if old is not None else ()), entry)
+    made = from_comparison(comparison, history)
+    save(made, path)
+    return made, entry

@@ -1,0 +1,122 @@
+"""What every part of the gate looks at, and the questions that it turns into checks."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import Literal
+
+from deploychain.gate.baseline import Baseline
+from deploychain.gate.limits import GateLimits
+from deploychain.gate.noise import Loss
+from deploychain.gate.verdict import Check, Status, decide, more_samples
+from deploychain.records import Comparison
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One judgement: what was measured, what is allowed, what it is compared with."""
+
+    comparison: Comparison
+    limits: GateLimits
+    baseline: Baseline | None  # only one that may be compared with
+    run: str = "RUN"  # how the run is called in the commands that look deeper
+    device_changed: bool = False
+
+    def seed(self, *names: str) -> int:
+        """A seed of its own for each comparison, the same on every machine."""
+        return self.limits.seed + zlib.crc32("\0".join(names).encode())
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A loss to hold against a limit.
+
+    Attributes:
+        check: everything but the answer; its message is the subject of the sentence.
+        margin: see `verdict.decide`.
+        unit: printed after a loss: " %" or "".
+        group: questions of one group (the classes of a metric) share one chance of a false alarm and become one check.
+        per: what more of would narrow the bounds.
+    """
+
+    check: Check
+    loss: Loss
+    limit: float
+    margin: float
+    unit: str = ""
+    group: tuple[str, ...] = field(default=())
+    per: Literal["samples", "repeats"] = "samples"
+
+
+def matches(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def literal(patterns: Iterable[str]) -> list[str]:
+    """The patterns that name one thing."""
+    return [pattern for pattern in patterns if not any(c in pattern for c in "*?[")]
+
+
+def number(value: float | None) -> str:
+    """A number as the messages print it."""
+    if value is None:
+        return "unknown"
+    return f"{value:.0f}" if value == int(value) and abs(value) < 1e15 else f"{value:.5g}"
+
+
+def answer(questions: Sequence[Question], limits: GateLimits) -> list[Check]:
+    """Decide every question; the chance of a false alarm is shared among the groups and within each of them."""
+    groups: dict[tuple[str, ...], list[Question]] = {}
+    for index, question in enumerate(questions):
+        groups.setdefault(question.group or (str(index),), []).append(question)
+    checks = []
+    for members in groups.values():
+        tail = min(0.5, limits.false_alarms / (len(groups) * len(members)))
+        decided = [_answer(q, (tail, 1 - limits.confidence), limits.confidence) for q in members]
+        checks.append(max(decided, key=_severity))
+    return checks
+
+
+def _severity(check: Check) -> tuple[int, float]:
+    order = (Status.PASS, Status.INCONCLUSIVE, Status.FAIL)
+    return order.index(check.status), check.loss if check.loss is not None else -math.inf
+
+
+def _answer(question: Question, tails: tuple[float, float], confidence: float) -> Check:
+    loss, limit, margin, unit = question.loss, question.limit, question.margin, question.unit
+    status, low, high = decide(loss, limit, margin, tails)
+    needed = None
+    if low is None or high is None:
+        tail = f"; {loss.how}: the number alone was judged"
+    elif status is Status.FAIL:
+        tail = f"; loss {number(loss.estimate)}{unit}, surely above {number(low)}{unit} ({loss.how})"
+    elif status is Status.PASS:
+        tail = f"; a loss above {number(max(high, 0.0))}{unit} is excluded at {confidence:.0%} ({loss.how})"
+        if not math.isfinite(margin):
+            tail = f" ({loss.how})"
+    else:
+        needed = more_samples(loss, low, high, limit, margin)
+        settle = (
+            f"{needed} more {question.per} would settle it"
+            if needed
+            else "no number of samples settles an estimate on the limit"
+        )
+        tail = (
+            f"; loss {number(loss.estimate)}{unit}, anything from {number(low)}{unit} to {number(high)}{unit} "
+            f"is possible ({loss.how}): {settle}"
+        )
+    return replace(
+        question.check,
+        status=status,
+        message=question.check.message + tail,
+        loss=loss.estimate,
+        low=low,
+        high=high,
+        margin=margin if math.isfinite(margin) else None,
+        needed=needed,
+        how=loss.how,
+    )

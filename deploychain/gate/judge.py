@@ -1,0 +1,171 @@
+"""`judge`: measured against limits and baseline. Pure: no file, no clock, no framework."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Iterator
+
+from deploychain.gate.accuracy import judge_accuracy
+from deploychain.gate.baseline import Baseline, differences, version_changes
+from deploychain.gate.context import Context, Question, answer, literal, matches
+from deploychain.gate.engines import judge_latency, judge_layers, judge_size, stage_of
+from deploychain.gate.limits import GateLimits, Waiver
+from deploychain.gate.verdict import Check, GateResult, Status, Verdict, conclude, waive
+from deploychain.records import Comparison
+
+
+def judge(
+    comparison: Comparison,
+    limits: GateLimits,
+    baseline: Baseline | None = None,
+    *,
+    baseline_problem: str = "",
+    baseline_path: str = "",
+    run: str = "RUN",
+    today: datetime.date | None = None,
+) -> GateResult:
+    """Decide whether what was measured may go in.
+
+    Args:
+        comparison: everything measured in one run.
+        limits: what is allowed.
+        baseline: the accepted baseline, verified; None judges without one.
+        baseline_problem: why there is none although one is wanted (missing, damaged, hand-edited): not comparable.
+        baseline_path: shown in the result.
+        run: how the run is called in the commands that look deeper.
+        today: for waivers that end; None: they are taken as holding.
+
+    Missing evidence, numbers that are not finite and an empty comparison are never a pass.
+    """
+    checks: list[Check] = []
+    changes: list[str] = []
+    usable = baseline
+    changed: dict[str, str] = {}
+    if baseline is not None:
+        changed = differences(comparison, baseline)
+        refused = {fact: why for fact, why in changed.items() if fact not in limits.expect_change}
+        changes += [f"{why} (expected)" for fact, why in changed.items() if fact not in refused]
+        changes += version_changes(comparison, baseline)
+        for fact, why in refused.items():
+            expect = fact in ("tensorrt", "device", "flags", "pipeline")
+            remedy = f"; if that is the change under test: --expect-change {fact}" if expect else ""
+            checks.append(Check("", "baseline", Status.NOT_COMPARABLE, f"{why}{remedy}", metric=fact))
+        if refused:
+            usable = None
+    elif baseline_problem:
+        checks.append(Check("", "baseline", Status.NOT_COMPARABLE, baseline_problem))
+    else:
+        checks.append(Check("", "baseline", Status.NOTE, "judged without a baseline: a slow decline stays unseen"))
+    context = Context(comparison, limits, usable, run, "device" in changed)
+    questions: list[Question] = []
+    for found in _all(context):
+        if isinstance(found, Question):
+            questions.append(found)
+        else:
+            checks.append(found)
+    checks += answer(questions, limits)
+    checks = list(_waived(checks, limits.waivers, today))
+    if conclude(checks) is Verdict.INCOMPLETE and not any(c.status is Status.INCOMPLETE for c in checks):
+        checks.append(Check("", "missing", Status.INCOMPLETE, "nothing was judged: no limit met a measurement"))
+    return GateResult(
+        verdict=conclude(checks),
+        checks=tuple(checks),
+        on_inconclusive=limits.on_inconclusive,
+        changes=tuple(changes),
+        baseline_path=baseline_path,
+        baseline_created=baseline.history[-1].date if baseline is not None and baseline.history else "",
+        history=baseline.history if baseline is not None else (),
+    )
+
+
+def _all(context: Context) -> Iterator[Check | Question]:
+    yield from _evidence(context)
+    yield from judge_accuracy(context)
+    yield from judge_layers(context)
+    yield from judge_latency(context)
+    yield from judge_size(context)
+
+
+def _evidence(context: Context) -> Iterator[Check]:
+    """What must be there before anything can be judged."""
+    comparison, baseline = context.comparison, context.baseline
+    evals = {report.stage: report for report in comparison.evals}
+    engines = {engine.name: engine for engine in comparison.engines}
+    if not evals and not engines:
+        yield Check("", "missing", Status.INCOMPLETE, "the comparison is empty")
+    for report in comparison.evals:
+        if not report.ran:
+            message = f"{report.stage} did not run: {report.reason or 'no reason given'}"
+            yield Check(report.stage, "missing", Status.INCOMPLETE, message)
+            continue
+        if report.non_finite:
+            reference = evals.get(report.reference)
+            worse = reference is None or reference.stage == report.stage or not reference.non_finite
+            yield Check(
+                report.stage,
+                "non-finite",
+                Status.FAIL if worse else Status.INCOMPLETE,
+                f"{report.non_finite} values in the outputs of {report.stage} are NaN or infinite",
+                value=float(report.non_finite),
+                limit=0.0,
+                look=f"deploychain report {context.run}",
+            )
+        if not report.metrics:
+            yield Check(report.stage, "missing", Status.INCOMPLETE, f"{report.stage} has no metric")
+        expected = comparison.provenance.samples
+        if report.samples <= 0 or (expected is not None and report.samples != expected):
+            total = expected if expected is not None else "?"
+            message = f"{report.stage} was measured on {report.samples} of {total} samples"
+            yield Check(
+                report.stage, "samples", Status.INCOMPLETE, message, value=float(report.samples), limit=expected
+            )
+    for engine in comparison.engines:
+        if not engine.built:
+            message = f"engine {engine.name} was not built: {engine.reason or 'no reason given'}"
+            yield Check(stage_of(engine.name), "missing", Status.INCOMPLETE, message)
+    if baseline is not None:
+        for name in baseline.stages.keys() - evals.keys():
+            message = f"{name} is in the baseline and is missing in this run"
+            yield Check(name, "missing", Status.INCOMPLETE, message)
+        for name in baseline.engines.keys() - engines.keys():
+            message = f"engine {name} is in the baseline and is missing in this run"
+            yield Check(stage_of(name), "missing", Status.INCOMPLETE, message)
+        measured = {x.stage for x in comparison.latency}
+        for name in baseline.latency.keys() - measured if context.limits.latency else ():
+            message = f"the latency of {name} is in the baseline and was not measured in this run"
+            yield Check(name, "missing", Status.INCOMPLETE, message, metric="latency")
+    done = {r.stage for r in comparison.evals if r.ran} | {e.name for e in comparison.engines if e.built}
+    done |= {stage_of(e.name) for e in comparison.engines if e.built and stage_of(e.name) not in evals}
+    for name in context.limits.require:
+        if not any(matches(found, [name]) for found in done):
+            yield Check(
+                name if literal([name]) else "",
+                "missing",
+                Status.INCOMPLETE,
+                f"{name} is required and was not measured",
+            )
+
+
+def _waived(checks: Iterable[Check], waivers: tuple[Waiver, ...], today: datetime.date | None) -> Iterator[Check]:
+    for check in checks:
+        if check.status in (Status.PASS, Status.NOTE):
+            yield check
+            continue
+        waiver = next((w for w in waivers if _aims(w, check)), None)
+        if waiver is None:
+            yield check
+        elif waiver.until is not None and today is not None and today > waiver.until:
+            yield check
+            message = f"the waiver of {check.stage or 'the run'} ({waiver.reason}) ended on {waiver.until.isoformat()}"
+            yield Check(check.stage, "waiver", Status.NOTE, message, check.metric, check.node)
+        else:
+            yield waive(check, waiver.reason)
+
+
+def _aims(waiver: Waiver, check: Check) -> bool:
+    return (
+        matches(check.stage, waiver.stage)
+        and matches(check.kind, waiver.kind)
+        and matches(check.metric, waiver.metric)
+        and any(matches(node, waiver.node) for node in check.node.split(" + "))
+    )
