@@ -1,0 +1,399 @@
+"""ONNX files and graphs as the plan needs them: loading, a canonical form, node facts, order, casts, saving."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
+
+from deploychain.engine.origin import torch_module
+from deploychain.errors import ArtifactError, StageError
+from deploychain.numerics.nodes import Constant, NodeInfo
+from deploychain.numerics.range import range_of
+
+FLOAT, FLOAT16, BFLOAT16 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16
+LOW_TYPES: Mapping[str, int] = {"fp16": FLOAT16, "bf16": BFLOAT16}
+_TYPE_NAMES: dict[int, str] = {FLOAT16: "tensor(float16)", BFLOAT16: "tensor(bfloat16)"}
+_PROTO_LIMIT = 2_000_000_000  # protobuf refuses messages of 2 GiB; some room for the graph
+_OLDEST_OPSET = 13
+
+
+def load(path: Path) -> ModelProto:
+    """Read an ONNX file, external data included.
+
+    Raises:
+        ArtifactError: missing, cut, no ONNX, or its external data are missing.
+    """
+    try:
+        model = onnx.load(str(path))
+    except FileNotFoundError as error:
+        raise ArtifactError(f"the file {error.filename or path} does not exist", where=str(path)) from None
+    except Exception as error:  # protobuf's DecodeError and onnx's ValidationError share no base
+        raise ArtifactError(f"not a readable ONNX model: {_line(error)}", where=str(path)) from None
+    if not model.graph.node:
+        raise ArtifactError("the ONNX model has no nodes", where=str(path))
+    return model
+
+
+def opset(model: ModelProto) -> int:
+    """Version of the default operator domain."""
+    return int(max((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), default=1))
+
+
+def require_fp32(model: ModelProto, where: str) -> None:
+    """Refuse what a precision plan cannot start from.
+
+    Raises:
+        StageError: the opset is below 13 or a weight or border tensor is already FP16 or BF16.
+    """
+    if opset(model) < _OLDEST_OPSET:
+        raise StageError(
+            f"the model has opset {opset(model)}; a precision plan needs at least {_OLDEST_OPSET}",
+            where=where,
+            remedy="export it again at opset 17, or convert it with onnx.version_converter",
+        )
+    for tensor in model.graph.initializer:
+        if tensor.data_type in _TYPE_NAMES:
+            raise StageError(
+                f"the model is not FP32: weight {tensor.name!r} is {_TYPE_NAMES[tensor.data_type][7:-1]}",
+                where=where,
+                remedy="give the FP32 model; a plan made from rounded weights would hide what the rounding cost",
+            )
+    for value in model.graph.input:
+        if value.type.tensor_type.elem_type in _TYPE_NAMES:
+            raise StageError(f"the model is not FP32: input {value.name!r} is half", where=where)
+
+
+def prepare(model: ModelProto) -> ModelProto:
+    """A copy in the form that every step here relies on; its function is unchanged.
+
+    Every node has a unique name, constants are initializers, ``Identity`` of an initializer is folded (the
+    TorchScript exporter shares equal weights that way; left alone, quantiser scales would become FP16), nodes are
+    in topological order, and every tensor's type is inferred.
+    """
+    made = ModelProto()
+    made.CopyFrom(model)
+    if made.functions:
+        made = onnx.inliner.inline_local_functions(made)
+    graph = made.graph
+    _name_nodes(graph)
+    _constants_to_initializers(graph)
+    _fold_identities(graph)
+    drop_unused_initializers(graph)
+    sort_topologically(graph)
+    return infer(made)
+
+
+def infer(model: ModelProto) -> ModelProto:
+    """The model with inferred types and shapes; models over 2 GB are inferred without their large weights."""
+    if model.ByteSize() < _PROTO_LIMIT:
+        return onnx.shape_inference.infer_shapes(model, data_prop=True)
+    skeleton = ModelProto()
+    skeleton.CopyFrom(model)
+    for tensor in skeleton.graph.initializer:
+        if len(tensor.raw_data) > 1 << 16:
+            tensor.ClearField("raw_data")
+    inferred = onnx.shape_inference.infer_shapes(skeleton, data_prop=True)
+    del model.graph.value_info[:]
+    model.graph.value_info.extend(inferred.graph.value_info)
+    return model
+
+
+def tensor_types(model: ModelProto) -> dict[str, int]:
+    """Element type of every tensor of the main graph that is known (`prepare` infers them)."""
+    graph = model.graph
+    types = {
+        v.name: v.type.tensor_type.elem_type
+        for v in (*graph.input, *graph.value_info, *graph.output)
+        if v.type.WhichOneof("value") == "tensor_type"
+    }
+    return types | {t.name: t.data_type for t in graph.initializer}
+
+
+def node_infos(model: ModelProto, modules: Mapping[str, str] | None = None, low: str = "fp16") -> tuple[NodeInfo, ...]:
+    """The facts about each node that a plan decides by.
+
+    Args:
+        model: a prepared model.
+        modules: node name -> torch module, from the export report; names of the TorchScript exporter speak for
+            themselves.
+        low: fp16 or bf16: which operators the opset defines for it.
+    """
+    graph = model.graph
+    types = tensor_types(model)
+    weights = {t.name: t for t in graph.initializer}
+    facts = {n: Constant(n, range_of(n, numpy_helper.to_array(t))) for n, t in weights.items() if t.data_type == FLOAT}
+    version = opset(model)
+    infos = []
+    for node in graph.node:
+        floats = tuple(n for n in node.input if n and types.get(n) == FLOAT and n not in weights)
+        outputs = tuple(n for n in node.output if n)
+        reason = _not_lowerable(node, version, types, low)
+        infos.append(
+            NodeInfo(
+                name=node.name,
+                op=node.op_type,
+                module=(modules or {}).get(node.name) or torch_module(node.name),
+                inputs=tuple(node.input),
+                outputs=outputs,
+                float_inputs=floats,
+                float_outputs=tuple(n for n in outputs if types.get(n) == FLOAT),
+                constants=tuple(facts[n] for n in node.input if n in facts),
+                not_lowerable=reason,
+                attributes={a.name: onnx.helper.get_attribute_value(a) for a in node.attribute if a.type in (1, 2, 7)},
+                output_type=_type_name(types.get(outputs[0], 0)) if outputs else "",
+            )
+        )
+    return tuple(infos)
+
+
+def _not_lowerable(node: NodeProto, version: int, types: Mapping[str, int], low: str) -> str:
+    """Why a node cannot be converted, by the operator's own schema; empty when it can."""
+    if node.domain not in ("", "ai.onnx"):
+        return f"operator of domain {node.domain}: its types are not known"
+    if any(a.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for a in node.attribute):
+        return "control flow: its body stays as it is"
+    try:
+        schema = onnx.defs.get_schema(node.op_type, version, "")
+    except onnx.defs.SchemaError:
+        return f"operator unknown at opset {version}"
+    wanted = _TYPE_NAMES[LOW_TYPES[low]]
+    allowed = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
+    formal = list(schema.inputs)
+    floats = [i for i, n in enumerate(node.input) if n and types.get(n) == FLOAT]
+    for index in floats:
+        parameter = formal[min(index, len(formal) - 1)]
+        if parameter.type_str in allowed and wanted not in allowed[parameter.type_str]:
+            return f"{node.op_type} has no {low} at opset {version}"
+    if not floats and not any(types.get(n) == FLOAT for n in node.output):
+        return "no float tensor"
+    if floats and all(formal[min(i, len(formal) - 1)].type_str not in allowed for i in floats):
+        return f"{node.op_type} takes FP32 only"
+    return ""
+
+
+def _type_name(elem_type: int) -> str:
+    names = {1: "fp32", 10: "fp16", 16: "bf16", 3: "int8", 2: "uint8", 6: "int32", 7: "int64", 9: "bool", 11: "fp64"}
+    return names.get(elem_type, "")
+
+
+def sort_topologically(graph: GraphProto) -> None:
+    """Order the nodes so that each tensor is made before it is read; the given order is kept where it can be.
+
+    Raises:
+        StageError: the graph has a cycle.
+    """
+    producer = {out: i for i, node in enumerate(graph.node) for out in node.output if out}
+    waiting = [
+        {producer[n] for n in (*node.input, *captured(node)) if n in producer and producer[n] != i}
+        for i, node in enumerate(graph.node)
+    ]
+    if all(all(p < i for p in needs) for i, needs in enumerate(waiting)):
+        return
+    import heapq
+
+    readers: dict[int, list[int]] = defaultdict(list)
+    for i, needs in enumerate(waiting):
+        for p in needs:
+            readers[p].append(i)
+    ready = [i for i, needs in enumerate(waiting) if not needs]
+    heapq.heapify(ready)
+    order: list[int] = []
+    while ready:
+        current = heapq.heappop(ready)
+        order.append(current)
+        for reader in readers[current]:
+            waiting[reader].discard(current)
+            if not waiting[reader]:
+                heapq.heappush(ready, reader)
+    if len(order) != len(waiting):
+        stuck = next(graph.node[i].name for i, needs in enumerate(waiting) if needs)
+        raise StageError("the graph has a cycle", where=stuck)
+    nodes = [graph.node[i] for i in order]
+    copies = []
+    for node in nodes:
+        copy = NodeProto()
+        copy.CopyFrom(node)
+        copies.append(copy)
+    del graph.node[:]
+    graph.node.extend(copies)
+
+
+def captured(node: NodeProto) -> Iterator[str]:
+    """Names that the bodies of a control-flow node read from outside (and some that they make themselves)."""
+    for attribute in node.attribute:
+        for body in (*([attribute.g] if attribute.type == AttributeProto.GRAPH else []), *attribute.graphs):
+            for inner in body.node:
+                yield from inner.input
+                yield from captured(inner)
+            yield from (v.name for v in body.output)
+
+
+def remove_cast_pairs(model: ModelProto) -> int:
+    """Remove casts that undo each other without loss, and casts to the type that a tensor has; returns how many.
+
+    ``Cast(FLOAT16) -> Cast(FLOAT)`` rounds and is kept; ``Cast(FLOAT) -> Cast(FLOAT16)`` of an FP16 tensor changes
+    nothing and goes.
+    """
+    graph = model.graph
+    types = tensor_types(infer(model))
+    made_by = {n.output[0]: n for n in graph.node if n.op_type == "Cast"}
+    borders = {v.name for v in graph.output}
+    replace: dict[str, str] = {}
+    for node in graph.node:
+        if node.op_type != "Cast":
+            continue
+        source = replace.get(node.input[0], node.input[0])
+        target = next(a.i for a in node.attribute if a.name == "to")
+        before = made_by.get(source)
+        if types.get(source) == target:
+            replace[node.output[0]] = source
+        elif before is not None:
+            origin = replace.get(before.input[0], before.input[0])
+            widening = types.get(source) == FLOAT and types.get(origin) in (FLOAT16, BFLOAT16)
+            if widening and types.get(origin) == target:
+                replace[node.output[0]] = origin
+    replace = {new: old for new, old in replace.items() if new not in borders}
+    for node in graph.node:
+        for index, name in enumerate(node.input):
+            if name in replace:
+                node.input[index] = replace[name]
+    before_count = sum(1 for n in graph.node if n.op_type == "Cast")
+    _drop_dead_casts(graph)
+    return before_count - sum(1 for n in graph.node if n.op_type == "Cast")
+
+
+def _drop_dead_casts(graph: GraphProto) -> None:
+    while True:
+        read = {n for node in graph.node for n in (*node.input, *captured(node))} | {v.name for v in graph.output}
+        dead = [n for n in graph.node if n.op_type == "Cast" and n.output[0] not in read]
+        if not dead:
+            return
+        for node in dead:
+            graph.node.remove(node)
+
+
+def count_ops(model: ModelProto, *operators: str) -> int:
+    return sum(1 for n in model.graph.node if n.op_type in operators)
+
+
+def save(model: ModelProto, path: Path) -> None:
+    """Write a model whole or not at all; over 2 GB its weights go to ``<name>.data`` beside it.
+
+    Raises:
+        StageError: the disk is full or the folder cannot be written.
+    """
+    temporary = path.with_name(f".{path.name}.part")
+    try:
+        if model.ByteSize() >= _PROTO_LIMIT:
+            data = f"{path.name}.data"
+            (path.parent / data).unlink(missing_ok=True)
+            onnx.save_model(model, str(temporary), save_as_external_data=True, location=data, size_threshold=1024)
+        else:
+            temporary.write_bytes(model.SerializeToString())
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise StageError(f"cannot write the model: {error.strerror}", where=str(path)) from None
+
+
+def check(path: Path, wanted_opset: int, where: str = "") -> None:
+    """Prove a written file: opset, full checker (types and shapes included), topological order, onnxruntime opens it.
+
+    Raises:
+        StageError: what the checker or onnxruntime says.
+    """
+    place = where or str(path)
+    try:
+        onnx.checker.check_model(str(path), full_check=True)
+    except Exception as error:
+        raise StageError(f"the converted model is not valid ONNX: {_line(error)}", where=place) from None
+    found = opset(onnx.load(str(path), load_external_data=False))
+    if found != wanted_opset:
+        raise StageError(f"the converted model has opset {found} instead of {wanted_opset}", where=place)
+    from deploychain.backends.ort import open_session
+
+    open_session(path)
+
+
+def _name_nodes(graph: GraphProto) -> None:
+    seen: Counter[str] = Counter()
+    taken = {n.name for n in graph.node}
+    for index, node in enumerate(graph.node):
+        base = node.name or f"{node.op_type}_{index}"
+        name = base
+        while name in seen or (name != node.name and name in taken):
+            seen[base] += 1
+            name = f"{base}_{seen[base]}"
+        seen[name] += 0
+        node.name = name
+
+
+def _constants_to_initializers(graph: GraphProto) -> None:
+    for node in [n for n in graph.node if n.op_type == "Constant" and not n.domain]:
+        attribute = node.attribute[0]
+        value = onnx.helper.get_attribute_value(attribute)
+        if attribute.name == "value":
+            tensor = TensorProto()
+            tensor.CopyFrom(value)
+        elif attribute.name in ("value_float", "value_floats"):
+            tensor = numpy_helper.from_array(np.asarray(value, np.float32))
+        elif attribute.name in ("value_int", "value_ints"):
+            tensor = numpy_helper.from_array(np.asarray(value, np.int64))
+        else:
+            continue
+        tensor.name = node.output[0]
+        if any(v.name == tensor.name for v in graph.output):
+            continue
+        graph.initializer.append(tensor)
+        graph.node.remove(node)
+
+
+def _fold_identities(graph: GraphProto) -> None:
+    weights = {t.name for t in graph.initializer}
+    outputs = {v.name for v in graph.output}
+    rename: dict[str, str] = {}
+    for node in list(graph.node):
+        source = rename.get(node.input[0], node.input[0]) if node.input else ""
+        if node.op_type == "Identity" and source in weights and node.output[0] not in outputs:
+            rename[node.output[0]] = source
+            graph.node.remove(node)
+    for inner in _all_nodes(graph):
+        for index, name in enumerate(inner.input):
+            if name in rename:
+                inner.input[index] = rename[name]
+
+
+def drop_unused_initializers(graph: GraphProto) -> None:
+    """Remove weights that nothing reads."""
+    read = {n for node in _all_nodes(graph) for n in node.input} | {v.name for v in graph.output}
+    read |= {v.name for node in _all_nodes(graph) for v in _body_outputs(node)}
+    kept = [t for t in graph.initializer if t.name in read]
+    if len(kept) != len(graph.initializer):
+        copies = [TensorProto.FromString(t.SerializeToString()) for t in kept]
+        del graph.initializer[:]
+        graph.initializer.extend(copies)
+
+
+def _body_outputs(node: NodeProto) -> Iterator[onnx.ValueInfoProto]:
+    for attribute in node.attribute:
+        if attribute.type == AttributeProto.GRAPH:
+            yield from attribute.g.output
+
+
+def _all_nodes(graph: GraphProto) -> Iterator[NodeProto]:
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            if attribute.type == AttributeProto.GRAPH:
+                yield from _all_nodes(attribute.g)
+            for body in attribute.graphs:
+                yield from _all_nodes(body)
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:500]

@@ -1,0 +1,199 @@
+"""The precision plan: a file that people read, edit and keep in git, and that is re-applied as it is.
+
+JSON (``deploychain.plan/1``) or YAML, by the file's suffix. Per model: every node with its precision, the rule and the
+measured numbers behind it; ``pin:`` holds what the user insists on (node name patterns, fnmatch; later ones win).
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from deploychain.errors import ArtifactError, ConfigError, StageError
+from deploychain.records import PLAN_SCHEMA, to_json
+
+PRECISIONS = ("fp32", "fp16", "bf16", "int8")
+
+
+@dataclass(frozen=True, slots=True)
+class NodePlan:
+    """The precision that one node should compute in, and why."""
+
+    name: str
+    op: str
+    module: str | None
+    precision: str
+    reason: str
+    rule: str = ""  # in-range, pin, operator, overflow, data-max, weight-overflow, ..., quantised, search
+    abs_max: float | None = None  # over the node's float inputs and outputs, on calibration data
+    overflow_share: float | None = None
+    underflow_share: float | None = None
+    local_snr_db: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that low precision would do to a node."""
+
+    node: str
+    module: str | None
+    kind: str  # overflow|underflow|vanishing-constant|weight-overflow|non-finite|sensitive|grid|qdq|guard
+    severity: str  # error|warning|note
+    detail: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPlan:
+    """The plan of one model."""
+
+    precision: str  # fp16, bf16 or int8: what was asked for
+    nodes: tuple[NodePlan, ...]
+    findings: tuple[Finding, ...] = ()
+    evaluations: int = 0  # model evaluations that the search took
+    drop: float | None = None  # against FP32, in ``drop_of``
+    drop_of: str = ""  # what drop measures: "top1, points" or "output error, %"
+    output: str = ""  # the converted model's file name
+    opset: int | None = None
+    casts: int | None = None  # Cast nodes in the converted model
+    casts_removed: int | None = None  # pairs that cancelled out
+    samples: int | None = None  # calibration samples that the ranges come from
+    notes: tuple[str, ...] = ()
+
+    def count(self, precision: str) -> int:
+        return sum(n.precision == precision for n in self.nodes)
+
+    def of(self) -> dict[str, str]:
+        """Node name -> precision."""
+        return {n.name: n.precision for n in self.nodes}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One plan file."""
+
+    models: Mapping[str, ModelPlan]
+    pins: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    schema: str = PLAN_SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One node that two plans treat differently."""
+
+    model: str
+    node: str
+    before: str | None  # None: the node is only in the other plan
+    after: str | None
+    reason: str
+
+
+def write_plan(plan: Plan, path: Path) -> None:
+    """Write a plan as YAML (.yaml, .yml) or JSON; whole or not at all.
+
+    Raises:
+        StageError: the file cannot be written.
+    """
+    document = to_json(plan)
+    document["pin"] = document.pop("pins")
+    order = ("schema", "pin", "settings", "models")
+    document = {key: document[key] for key in order}
+    if path.suffix in (".yaml", ".yml"):
+        import yaml
+
+        text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120)
+    else:
+        text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    temporary = path.with_name(f".{path.name}.part")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise StageError(f"cannot write the plan: {error.strerror}", where=str(path)) from None
+
+
+def read_plan(path: Path) -> Plan:
+    """Read and validate a plan file.
+
+    Raises:
+        ArtifactError: missing, not JSON or YAML, of another schema, or a key is wrong (it is named).
+    """
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ArtifactError(
+            f"cannot read the plan: {getattr(error, 'strerror', None) or error}", where=str(path)
+        ) from None
+    try:
+        if path.suffix in (".yaml", ".yml"):
+            import yaml
+
+            raw = yaml.safe_load(text)
+        else:
+            raw = json.loads(text)
+    except Exception as error:  # yaml.YAMLError and ValueError
+        raise ArtifactError(f"the plan cannot be read: {' '.join(str(error).split())[:300]}", where=str(path)) from None
+    if not isinstance(raw, dict) or raw.get("schema") != PLAN_SCHEMA:
+        found = raw.get("schema") if isinstance(raw, dict) else type(raw).__name__
+        raise ArtifactError(f"schema is {found!r}, expected {PLAN_SCHEMA!r}", where=str(path))
+    raw = {("pins" if key == "pin" else key): value for key, value in raw.items()}
+    try:
+        plan = TypeAdapter(Plan).validate_python(raw)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise ArtifactError(f"{key}: {first['msg']}", where=str(path), remedy="see docs/plan.md for the keys") from None
+    for pattern, precision in plan.pins.items():
+        if precision not in PRECISIONS:
+            raise ArtifactError(
+                f"pin {pattern!r} names the precision {precision!r}", where=str(path), remedy=", ".join(PRECISIONS)
+            )
+    return plan
+
+
+def apply_plan(nodes: Sequence[NodePlan], saved: ModelPlan, pins: Mapping[str, str]) -> tuple[NodePlan, ...]:
+    """The saved precisions for the nodes of a model, with pins on top.
+
+    Raises:
+        ConfigError: the model has nodes that the plan does not know, or the other way round.
+    """
+    known = {n.name: n for n in saved.nodes}
+    here = {n.name for n in nodes}
+    missing = sorted(here - known.keys()) or sorted(known.keys() - here)
+    if missing:
+        side = "is not in the plan" if missing[0] in here else "is in the plan but not in the model"
+        raise ConfigError(
+            f"node {missing[0]!r} {side} ({len(missing)} such nodes)",
+            where=missing[0],
+            remedy="make a new plan for this model, and compare them with `deploychain plan diff`",
+        )
+    made = []
+    for node in nodes:
+        kept = replace(known[node.name], op=node.op, module=node.module)
+        for pattern, precision in pins.items():
+            if fnmatch.fnmatchcase(node.name, pattern) and kept.precision in ("fp32", "fp16", "bf16"):
+                kept = replace(kept, precision=precision, rule="pin", reason=f"pinned by {pattern!r}")
+        made.append(kept)
+    return tuple(made)
+
+
+def diff(before: Plan, after: Plan) -> tuple[Change, ...]:
+    """The nodes whose precision differs, model by model, in the order of the newer plan."""
+    changes: list[Change] = []
+    for name in [*after.models, *(n for n in before.models if n not in after.models)]:
+        old = {n.name: n for n in before.models[name].nodes} if name in before.models else {}
+        new = {n.name: n for n in after.models[name].nodes} if name in after.models else {}
+        for node in [*new, *(n for n in old if n not in new)]:
+            a, b = old.get(node), new.get(node)
+            was, now = (a.precision if a else None), (b.precision if b else None)
+            if was != now:
+                changes.append(Change(name, node, was, now, b.reason if b else "the node is gone"))
+    return tuple(changes)
