@@ -65,7 +65,8 @@ class Observer:
             merged = self.counts.reshape(-1, 2).sum(axis=1)
             self.counts = np.concatenate([merged, np.zeros(BINS // 2)])
             self.limit *= 2
-        for piece in magnitudes.split(_PIECE):
+        for start in range(0, magnitudes.numel(), _PIECE):
+            piece = magnitudes[start : start + _PIECE]
             self.counts += torch.histc(piece, BINS, 0.0, self.limit).double().cpu().numpy()
 
     @property

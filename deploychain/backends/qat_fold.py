@@ -106,9 +106,9 @@ def _candidates(model: nn.Module, run: Run) -> tuple[list[Pair], dict[str, str]]
         if args and (source := made.get((id(args[0]), args[0]._version))):
             found[name] = source
 
-    handles = [
-        module.register_forward_hook(after_layer) for module in names if isinstance(module, LAYERS)
-    ] + [module.register_forward_pre_hook(before_norm) for module in names if isinstance(module, NORMS)]
+    handles = [module.register_forward_hook(after_layer) for module in names if isinstance(module, LAYERS)] + [
+        module.register_forward_pre_hook(before_norm) for module in names if isinstance(module, NORMS)
+    ]
     try:
         run(model)
     finally:
@@ -132,7 +132,7 @@ def _candidates(model: nn.Module, run: Run) -> tuple[list[Pair], dict[str, str]]
 def _refusal(layer: nn.Module, norm: nn.Module, layer_calls: int, norm_calls: int, dims: int) -> str:
     if type(norm) not in NORMS:
         return f"its class {type(norm).__name__} does more than normalise"
-    if norm.running_mean is None:
+    if getattr(norm, "running_mean", None) is None:
         return "it keeps no running statistics"
     if layer_calls > 1 or norm_calls > 1:
         return "it or the layer before it runs more than once"

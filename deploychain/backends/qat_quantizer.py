@@ -114,9 +114,7 @@ class _ConvTranspose(_Quantised):
     def forward(self, x: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         conv = cast(Any, self)
         dims = len(conv.kernel_size)
-        padding = conv._output_padding(
-            x, output_size, conv.stride, conv.padding, conv.kernel_size, dims, conv.dilation
-        )
+        padding = conv._output_padding(x, output_size, conv.stride, conv.padding, conv.kernel_size, dims, conv.dilation)
         call = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[dims - 1]
         out: Tensor = call(
             self.input_quantizer(x),
