@@ -278,6 +278,7 @@ class _Session:
             scratch=self.workspace.scratch_dir(stage.name, key),
             progress=self.progress,
             note=keep,
+            pipeline=self.pipeline.settings.name,
         )
         self.note(f"{stage.name}: running ({why})")
         began = time.monotonic()

@@ -30,6 +30,7 @@ class Job(Generic[S]):
     scratch: Path  # survives an interruption of this very job (same key): resumable state
     progress: Callable[[str], AbstractContextManager[Progress]]
     note: Callable[[str], None]  # a line for the user, kept in the record
+    pipeline: str = ""  # its name
 
     def input(self, kind: str) -> Path:
         """The verified path of an input artefact.

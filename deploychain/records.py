@@ -24,6 +24,7 @@ COMPARISON_SCHEMA = "deploychain.comparison/1"
 RUN_SCHEMA = "deploychain.run/1"
 GATE_SCHEMA = "deploychain.gate/1"
 PLAN_SCHEMA = "deploychain.plan/1"
+EVALS_SCHEMA = "deploychain.eval-reports/1"
 
 
 class LayerKind(str, Enum):

@@ -48,6 +48,11 @@ def cuda_available() -> bool:
     return "CUDAExecutionProvider" in ort.get_available_providers()
 
 
+def cuda_answers(model: Source) -> bool:
+    """True when a session of this model really gets the CUDA provider (onnxruntime falls back to the CPU silently)."""
+    return cuda_available() and "CUDAExecutionProvider" in open_session(model, cuda=True).get_providers()
+
+
 def session_options() -> ort.SessionOptions:
     """The options of every session of the chain.
 
