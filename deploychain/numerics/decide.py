@@ -19,6 +19,7 @@ from deploychain.plan import Finding, NodePlan
 LOCAL_SNR_ERROR_DB = 20.0
 LOCAL_SNR_WARNING_DB = {"fp16": 40.0, "bf16": 24.0}  # about 74 and 56 dB are usual
 GRID_SIDE = 256  # pixels: beyond, an FP16 grid coordinate is off by more than 0.03 pixel
+EXP_MAX = 11.09  # exp of more is over 65504
 LONG_SUM = 2048  # addends: from here on an FP16 running sum of ones stands still
 SUMS = frozenset(("CumSum", "ReduceSum", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"))
 GRID_OPS = DATA_MOVEMENT | {"Add", "Sub", "Mul", "Div", "Resize", "Clip", "Where", "Cast", "Neg"}
@@ -120,7 +121,8 @@ class _Decision:
         if not info.is_float:
             return info.output_type or "int64", "integer", "carries shapes, indices or masks"
         # Findings are made for pinned nodes too: the user shall know what a pin does.
-        by_data = self._by_operator(info) or self._by_weights(info) or self._by_range(info) or self._by_local(info)
+        rules = (self._by_operator, self._by_weights, self._by_range, self._by_divisor, self._by_local, self._by_data_max)
+        by_data = next((found for found in [rule(info) for rule in rules] if found is not None), None)
         pinned = self.rules.pinned(info.name)
         if pinned is not None:
             pattern, precision = pinned
@@ -237,12 +239,34 @@ class _Decision:
                         info, "overflow", "note" if masked else "error", detail, "kept in FP32; or scale before"
                     )
                 return "overflow", detail
-            if found.abs_max > self.rules.data_max:
+        return self._by_inner_range(info)
+
+    def _by_inner_range(self, info: NodeInfo) -> tuple[str, str] | None:
+        """Values inside an operator that TensorRT builds from simpler ones (squares, exponentials)."""
+        result = self.ranges.get(info.float_outputs[0]) if info.float_outputs else None
+        source = self.ranges.get(info.float_inputs[0]) if info.float_inputs else None
+        if info.op == "ReduceL2" and result is not None and result.abs_max**2 > FP16_MAX:
+            detail = f"its sum of squares reaches {result.abs_max**2:.4g} over 65504"
+        elif info.op == "ReduceLogSumExp" and source is not None and source.maximum > EXP_MAX:
+            detail = f"exp of {source.maximum:.4g} is over 65504 (TensorRT does not subtract the maximum)"
+        else:
+            return None
+        self._finding(info, "overflow", "error", detail, "kept in FP32; or scale before")
+        return "overflow", detail
+
+    def _by_data_max(self, info: NodeInfo) -> tuple[str, str] | None:
+        if self.low != "fp16":
+            return None
+        for name in (*info.float_outputs, *info.float_inputs):
+            found = self.ranges.get(name)
+            if found is not None and found.abs_max > self.rules.data_max:
                 return "data-max", f"abs max {found.abs_max:.4g} of {name} > data_max {self.rules.data_max:g}"
-        return self._by_divisor(info)
+        return None
 
     def _by_divisor(self, info: NodeInfo) -> tuple[str, str] | None:
         """Small values that something divides by, or takes the logarithm or root of, must not become zero."""
+        if self.low != "fp16":
+            return None
         critical = {"Div": 1, "Reciprocal": 0, "Log": 0, "Sqrt": 0}.get(info.op)
         if info.op == "Pow" and any(c.range.minimum < 0 for c in info.constants):
             critical = 0
