@@ -18,17 +18,45 @@ def package_version(name: str) -> str | None:
         return None
 
 
-def _first(*names: str) -> str:
-    return next((v for v in map(package_version, names) if v), "absent")
+def first_version(*names: str) -> str | None:
+    """Version of the first of several distributions that is installed."""
+    return next((v for v in map(package_version, names) if v), None)
 
 
-_FACTS: dict[str, Callable[[], str]] = {
-    "torch": lambda: _first("torch"),
-    "onnx": lambda: _first("onnx"),
-    "onnxruntime": lambda: _first("onnxruntime", "onnxruntime-gpu"),
-    "modelopt": lambda: _first("nvidia-modelopt"),
-    "tensorrt": lambda: _first("tensorrt"),
-    "tensorrt_rtx": lambda: _first("tensorrt-rtx-cu13", "tensorrt-rtx"),
+# Distributions that bring the same import name.
+ONNXRUNTIME = ("onnxruntime", "onnxruntime-gpu")
+TENSORRT = ("tensorrt", "tensorrt-cu13", "tensorrt-cu12")
+TENSORRT_RTX = ("tensorrt-rtx-cu13", "tensorrt-rtx", "tensorrt-rtx-cu12")
+
+
+@cache
+def gpu_name(root: Path = Path("/")) -> str | None:
+    """Name of the first NVIDIA GPU: as the kernel driver reports it, or the Jetson that this is; None without one."""
+    for info in sorted((root / "proc/driver/nvidia/gpus").glob("*/information")):
+        for line in info.read_text(errors="replace").splitlines():
+            if line.startswith("Model:"):
+                return line.partition(":")[2].strip()
+    if (root / "etc/nv_tegra_release").is_file():
+        return board_name(root) or "Jetson"
+    return None
+
+
+def board_name(root: Path = Path("/")) -> str | None:
+    """What the device tree calls this board, for example "NVIDIA Jetson AGX Orin Developer Kit"."""
+    try:
+        text = (root / "proc/device-tree/model").read_bytes()
+    except OSError:
+        return None
+    return text.rstrip(b"\0").decode(errors="replace").strip() or None
+
+
+_FACTS: dict[str, Callable[[], str | None]] = {
+    "torch": lambda: package_version("torch"),
+    "onnx": lambda: package_version("onnx"),
+    "onnxruntime": lambda: first_version(*ONNXRUNTIME),
+    "modelopt": lambda: package_version("nvidia-modelopt"),
+    "tensorrt": lambda: first_version(*TENSORRT),
+    "tensorrt_rtx": lambda: first_version(*TENSORRT_RTX),
     "machine": platform.machine,
     "gpu": lambda: gpu_name() or "none",
 }
@@ -36,14 +64,4 @@ _FACTS: dict[str, Callable[[], str]] = {
 
 def fact(name: str) -> str:
     """The value of one environment fact, as it enters a stage's key."""
-    return _FACTS[name]()
-
-
-@cache
-def gpu_name() -> str | None:
-    """Name of the first NVIDIA GPU as the kernel driver reports it, or None."""
-    for info in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information")):
-        for line in info.read_text(errors="replace").splitlines():
-            if line.startswith("Model:"):
-                return line.partition(":")[2].strip()
-    return None
+    return _FACTS[name]() or "absent"

@@ -45,7 +45,7 @@ def text(*rows: tuple[str, str, str, str, str]) -> str:
         f"Name: {name}, LayerType: {kind}, Inputs: [ {{ Name: a{i}, Dimensions: [1,8,4,4], Strides: [128,16,4,1], "
         f"StrideOrder: [3,2,1,0], Datatype: {into}, Format: (Linear) Row major linear format }}], Constants: [ {{ "
         f"Name: k{i}, Dimensions: [8,8,3,3], Strides: [72,9,3,1], StrideOrder: [3,2,1,0], Datatype: {into}, Format: "
-        f"(Linear) Row major linear format }}], Outputs: [ {{ Name: a{i + 1}, Dimensions: [1,8,4,4], Strides: [128,16,4,1], "
+        f"(Linear) Row major linear format }}], Outputs: [ {{ Name: b{i}, Dimensions: [1,8], Strides: [128,16,4,1], "
         f"StrideOrder: [3,2,1,0], Datatype: {out}, Format: (Linear) Row major linear format }}], TacticName: , "
         f"StreamId: 0, Metadata: [ONNX Layer: {node}]"
         for i, (name, kind, into, out, node) in enumerate(rows)
