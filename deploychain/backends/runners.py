@@ -57,13 +57,12 @@ class Runner:
 
     def onnx(self, path: Path) -> Run:
         """Run an ONNX model; where no GPU computes FP16, its rounding is emulated, never left out."""
-        import onnx
         import onnxruntime
 
-        from deploychain.backends import ort
+        from deploychain.backends import onnx_graph, ort
 
         name = f"onnxruntime {onnxruntime.__version__}"
-        model = onnx.load(path)
+        model = onnx_graph.load(path)
         feed = self._named(
             [i.name for i in model.graph.input if i.name not in {w.name for w in model.graph.initializer}]
         )

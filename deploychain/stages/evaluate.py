@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import platform
 import time
@@ -28,10 +29,9 @@ if TYPE_CHECKING:
 
 FILE = "eval-reports.json"
 # The rows of the table in the order of the chain, and the artefacts that they evaluate.
-_ORDER = ("train-fp32", "train-amp", "weights", "qat", "onnx-fp32", "onnx-fp16", "onnx-int8")
-_ORDER += ("engine-fp32", "engine-fp16", "engine-int8")
-_MODELS = ("checkpoint", "weights", "qat-weights", "onnx-fp32", "onnx-qat", "onnx-fp16", "onnx-int8")
-_MODELS += ("engine-fp32", "engine-fp16", "engine-int8")
+_ENGINES = ("engine-fp32", "engine-fp16", "engine-int8")
+_ORDER = ("train-fp32", "train-amp", "weights", "qat", "onnx-fp32", "onnx-fp16", "onnx-int8", *_ENGINES)
+_MODELS = ("checkpoint", "weights", "qat-weights", "onnx-fp32", "onnx-qat", "onnx-fp16", "onnx-int8", *_ENGINES)
 _Outputs = Mapping[str, npt.NDArray[Any]]
 # How many of the worst samples are kept; compare shows as many as its settings say.
 _WORST = 100
@@ -136,10 +136,10 @@ def _rows(job: Job[EvaluateSettings], runner: Runner) -> list[_Row]:
     add("onnx-fp16", "onnx-fp16", runner.onnx)
     # Without a plan stage the Q/DQ export is the INT8 model, as it is for the build stage.
     add("onnx-int8", "onnx-int8" if job.has("onnx-int8") else "onnx-qat", runner.onnx)
-    flavours = {engine["name"]: str(engine.get("backend", "")) for engine in _evidence(job) if engine.get("built")}
-    for name in ("fp32", "fp16", "int8"):
-        flavour = flavours.get(name) or "tensorrt"
-        add(f"engine-{name}", f"engine-{name}", lambda path, flavour=flavour: runner.engine(path, flavour))
+    for engine in _evidence(job):
+        if engine.get("built"):
+            kind = f"engine-{engine['name']}"
+            add(kind, kind, functools.partial(runner.engine, flavour=str(engine["backend"])))
     return rows
 
 
