@@ -1,0 +1,498 @@
+"""Which expressions are GradScalers, autocast regions, optimisers, schedulers and losses."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+
+from deploychain.audit.symbols import UNKNOWN, Ref, Scope, Symbols, dotted, keyword, last_name
+
+PLAIN_SCALERS = frozenset({"torch.cuda.amp.GradScaler", "torch.amp.GradScaler", "torch.cpu.amp.GradScaler"})
+AUTOCASTS = frozenset({"torch.autocast", "torch.cuda.amp.autocast", "torch.cpu.amp.autocast"})
+_DTYPES = {
+    "torch.float16": "fp16",
+    "torch.half": "fp16",
+    "torch.bfloat16": "bf16",
+    "torch.float32": "fp32",
+    "torch.float": "fp32",
+    "torch.float64": "fp64",
+    "torch.double": "fp64",
+    "torch.HalfTensor": "fp16",
+    "torch.cuda.HalfTensor": "fp16",
+    "torch.FloatTensor": "fp32",
+    "torch.cuda.FloatTensor": "fp32",
+    "jnp.float16": "other",
+}
+_DTYPE_WORDS = {
+    "float16": "fp16",
+    "half": "fp16",
+    "fp16": "fp16",
+    "bfloat16": "bf16",
+    "bf16": "bf16",
+    "float32": "fp32",
+}
+_SCALER_NAME = re.compile(r"(^|_)(grad_?)?scaler$|^gradscaler$", re.IGNORECASE)
+_OPTIMIZER_NAME = re.compile(r"optim|(^|_)opt(_|$|s$|\d|[a-z]$)", re.IGNORECASE)
+_SCHEDULER_NAME = re.compile(r"sched|(^|_)lr_?s(_|$)|warmup|plateau", re.IGNORECASE)
+_LOSS_NAME = re.compile(
+    r"(^|_)(loss|criterion|criteria|crit|objective)(_?f(n|unc|unction))?(_|$|\d)|loss_?f(n|unc|unction)?$",
+    re.IGNORECASE,
+)
+FUNCTION_LOSSES = {
+    # name -> True where the target holds class indices, so that nothing promotes the result to fp32
+    "cross_entropy": True,
+    "nll_loss": True,
+    "ctc_loss": True,
+    "multi_margin_loss": True,
+    "multilabel_margin_loss": True,
+    "cosine_embedding_loss": True,
+    "triplet_margin_loss": True,
+    "margin_ranking_loss": True,
+    "binary_cross_entropy": False,
+    "binary_cross_entropy_with_logits": False,
+    "mse_loss": False,
+    "l1_loss": False,
+    "smooth_l1_loss": False,
+    "huber_loss": False,
+    "kl_div": False,
+    "poisson_nll_loss": False,
+    "gaussian_nll_loss": False,
+    "soft_margin_loss": False,
+    "multilabel_soft_margin_loss": False,
+    "hinge_embedding_loss": False,
+}
+MODULE_LOSSES = {
+    "CrossEntropyLoss": "cross_entropy",
+    "NLLLoss": "nll_loss",
+    "CTCLoss": "ctc_loss",
+    "MultiMarginLoss": "multi_margin_loss",
+    "MultiLabelMarginLoss": "multilabel_margin_loss",
+    "CosineEmbeddingLoss": "cosine_embedding_loss",
+    "TripletMarginLoss": "triplet_margin_loss",
+    "MarginRankingLoss": "margin_ranking_loss",
+    "BCELoss": "binary_cross_entropy",
+    "BCEWithLogitsLoss": "binary_cross_entropy_with_logits",
+    "MSELoss": "mse_loss",
+    "L1Loss": "l1_loss",
+    "SmoothL1Loss": "smooth_l1_loss",
+    "HuberLoss": "huber_loss",
+    "KLDivLoss": "kl_div",
+    "PoissonNLLLoss": "poisson_nll_loss",
+    "GaussianNLLLoss": "gaussian_nll_loss",
+    "SoftMarginLoss": "soft_margin_loss",
+    "MultiLabelSoftMarginLoss": "multilabel_soft_margin_loss",
+    "HingeEmbeddingLoss": "hinge_embedding_loss",
+}
+# Loss classes of other packages that people drop in for CrossEntropyLoss.
+_FOREIGN_LOSSES = {
+    "LabelSmoothingCrossEntropy": "cross_entropy",
+    "SoftTargetCrossEntropy": "kl_div",
+    "LabelSmoothing": "cross_entropy",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """An autocast region as far as the code tells. dtype "?" is fp16 or bf16; `enabled` None is decided at run time."""
+
+    device: str  # cuda | cpu | other | ?
+    dtype: str  # fp16 | bf16 | fp32 | ?
+    enabled: bool | None
+    node: ast.AST
+    framework: str = ""  # "Lightning", "Accelerate", ... where no autocast is written in the code
+
+    @property
+    def half(self) -> bool:
+        """Ops on the lower-precision list may run in fp16 or bf16 here."""
+        return self.enabled is not False and self.dtype in ("fp16", "bf16", "?")
+
+    @property
+    def fp16(self) -> bool:
+        return self.enabled is not False and self.dtype == "fp16"
+
+    @property
+    def cuda(self) -> bool:
+        """The CUDA tables apply (an unknown device is taken for CUDA: that is what AMP code is written for)."""
+        return self.device in ("cuda", "?")
+
+
+class Amp:
+    """AMP objects of one file."""
+
+    def __init__(self, symbols: Symbols) -> None:
+        self.symbols = symbols
+        self._scalers: dict[tuple[int, int], bool] = {}
+        self.scaler_calls = [
+            c for c in symbols.calls if symbols.qual(c.func) in PLAIN_SCALERS or self._foreign_scaler(c)
+        ]
+        self.framework = _Frameworks(symbols)
+        self._uses = self._collect_scaler_uses()
+
+    # -- scalers ------------------------------------------------------------------------------------------------
+
+    def _foreign_scaler(self, call: ast.Call) -> bool:
+        name = self.symbols.qual(call.func)
+        return name is not None and name.rpartition(".")[2] in ("GradScaler", "ShardedGradScaler")
+
+    def is_scaler_call(self, expr: ast.expr, scope: Scope) -> bool:
+        if not isinstance(expr, ast.Call):
+            return False
+        name = self.symbols.qual(expr.func, scope)
+        return name is not None and name.rpartition(".")[2] in ("GradScaler", "ShardedGradScaler")
+
+    def _collect_scaler_uses(self) -> set[str]:
+        """Names that are used as only a GradScaler can be: `x.step(optimizer)`, `x.unscale_(...)`."""
+        found = set()
+        for call in self.symbols.calls:
+            if isinstance(call.func, ast.Attribute) and call.func.attr in ("step", "unscale_", "scale") and call.args:
+                text = dotted(call.func.value)
+                if text and _SCALER_NAME.search(text.rpartition(".")[2]):
+                    found.add(text)
+        return found
+
+    def is_scaler(self, expr: ast.expr, scope: Scope) -> bool:
+        """Certain or very likely a GradScaler: constructed as one, or named and used as one with unknown origin."""
+        key = (id(expr), id(scope))
+        if key not in self._scalers:
+            self._scalers[key] = self._is_scaler(expr, scope)
+        return self._scalers[key]
+
+    def _is_scaler(self, expr: ast.expr, scope: Scope) -> bool:
+        refs = self.symbols.resolve(expr, scope)
+        if any(self.is_scaler_call(r.expr, r.scope) for r in refs):
+            return True
+        text = dotted(expr)
+        if text is None or text not in self._uses:
+            return False
+        for ref in refs:
+            if isinstance(ref.expr, ast.Call):
+                return False  # constructed as something else (StandardScaler, a wrapper class)
+        return True
+
+    def scaler_state(self, expr: ast.expr, scope: Scope) -> bool | None:
+        """Whether the scaler is enabled: False only where every construction that is visible says so."""
+        states = []
+        for ref in self.symbols.resolve(expr, scope):
+            if self.is_scaler_call(ref.expr, ref.scope):
+                assert isinstance(ref.expr, ast.Call)
+                states.append(self.call_enabled(ref.expr, ref.scope))
+        if not states:
+            return None
+        if all(s is False for s in states):
+            return False
+        return True if all(s is True for s in states) else None
+
+    def call_enabled(self, call: ast.Call, scope: Scope) -> bool | None:
+        """The `enabled` argument of a GradScaler(...) or autocast(...) call."""
+        value = keyword(call, "enabled")
+        name = self.symbols.qual(call.func, scope) or ""
+        if value is None:
+            if any(k.arg is None for k in call.keywords):
+                return None
+            index = 5 if name == "torch.amp.GradScaler" else 4
+            if name.endswith("GradScaler") and len(call.args) > index:
+                value = call.args[index]
+            elif name in ("torch.cuda.amp.autocast", "torch.cpu.amp.autocast") and call.args:
+                value = call.args[0]
+            else:
+                return True
+        return self.truth(value, scope)
+
+    def truth(self, expr: ast.expr, scope: Scope) -> bool | None:
+        """True or False where the code decides it, None where a setting or argument does."""
+        value = self.symbols.const(expr, scope)
+        if isinstance(value, bool):
+            return value
+        if isinstance(expr, ast.Compare) and len(expr.ops) == 1:
+            left, right = self.dtype(expr.left, scope), self.dtype(expr.comparators[0], scope)
+            if (
+                left
+                and right
+                and "?" not in (left, right)
+                and isinstance(expr.ops[0], ast.Eq | ast.Is | ast.NotEq | ast.IsNot)
+            ):
+                same = left == right
+                return same if isinstance(expr.ops[0], ast.Eq | ast.Is) else not same
+        text = dotted(expr)
+        if text is not None:
+            bindings = self.symbols.bindings(text, scope)
+            if (
+                len(bindings) == 1
+                and bindings[0].value is not None
+                and not bindings[0].loop
+                and bindings[0].index is None
+            ):
+                if isinstance(bindings[0].value, ast.Compare):
+                    return self.truth(bindings[0].value, bindings[0].scope)
+        return None
+
+    # -- dtypes -------------------------------------------------------------------------------------------------
+
+    def dtype(self, expr: ast.expr | None, scope: Scope) -> str | None:
+        """fp16, bf16, fp32, fp64; "?" where it is decided at run time; None where the expression is no dtype."""
+        if expr is None:
+            return None
+        found: set[str] = set()
+        for ref in self.symbols.resolve(expr, scope):
+            name = self.symbols.qual(ref.expr, ref.scope)
+            if name is not None and name in _DTYPES:
+                found.add(_DTYPES[name])
+            elif isinstance(ref.expr, ast.Constant) and isinstance(ref.expr.value, str):
+                found.add(_DTYPE_WORDS.get(ref.expr.value.removeprefix("torch."), "?"))
+            elif isinstance(ref.expr, ast.Subscript) and isinstance(ref.expr.value, ast.Dict):
+                found.add(self._dict_dtype(ref.expr.value, ref.expr.slice, ref))
+            else:
+                found.add("?")
+        return found.pop() if len(found) == 1 else "?"
+
+    def _dict_dtype(self, table: ast.Dict, key: ast.expr, ref: Ref) -> str:
+        value = self.symbols.const(key, ref.scope)
+        if value is not UNKNOWN:
+            for k, v in zip(table.keys, table.values, strict=True):
+                if isinstance(k, ast.Constant) and k.value == value:
+                    return self.dtype(v, ref.scope) or "?"
+        return "?"
+
+    # -- autocast -----------------------------------------------------------------------------------------------
+
+    def region(self, expr: ast.expr, scope: Scope) -> Region | None:
+        """The autocast region that a with-item or decorator opens, or None. The strictest of several candidates."""
+        found: list[Region] = []
+        other = False
+        for ref in self.symbols.resolve(expr, scope):
+            made = self._region_of(ref.expr, ref.scope)
+            if made is None:
+                other = True
+            else:
+                found.append(made)
+        if not found:
+            return None
+        live = [r for r in found if r.enabled is not False] or found
+        best = live[0]
+        if any(r.dtype != best.dtype for r in live):
+            best = Region(best.device, "?", best.enabled, best.node)
+        if other and best.enabled:
+            best = Region(best.device, best.dtype, None, best.node, best.framework)
+        return best
+
+    def _region_of(self, expr: ast.expr, scope: Scope) -> Region | None:
+        if not isinstance(expr, ast.Call):
+            text = dotted(expr)
+            if text and text.rpartition(".")[2] in ("amp_autocast", "autocast_ctx", "autocast_context", "autocast"):
+                return Region("?", "?", None, expr)
+            return None
+        call, extra = self._unwrap_partial(expr, scope)
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "enter_context" and call.args:
+            return self.region(call.args[0], scope)
+        name = self.symbols.qual(call.func, scope)
+        if name in AUTOCASTS:
+            return self._autocast(call, name, scope, extra)
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "autocast" and name is None:
+            base = self.framework.kind(call.func.value, scope)
+            if base:
+                return self.framework.region(base, expr)
+            return Region("?", "?", None, expr)
+        if name is not None and name.rpartition(".")[2] == "autocast":
+            return Region("?", "?", None, expr)  # a project's own alias of it
+        text = dotted(call.func)
+        if text and "autocast" in text.rpartition(".")[2].lower() and name is None:
+            for ref in self.symbols.resolve(call.func, scope):
+                if isinstance(ref.expr, ast.Call):
+                    inner, merged = self._unwrap_partial(ref.expr, ref.scope)
+                    inner_name = self.symbols.qual(inner.func, ref.scope)
+                    if inner_name in AUTOCASTS:
+                        made = self._autocast(inner, inner_name, ref.scope, merged)
+                        return Region(made.device, made.dtype, made.enabled and None, expr)
+                    if last_name(inner.func) == "partial" and inner.args:
+                        target = self.symbols.qual(inner.args[0], ref.scope)
+                        if target in AUTOCASTS:
+                            made = self._autocast(inner, target, ref.scope, (), skip=1)
+                            several = len(self.symbols.bindings(text, scope)) > 1
+                            return Region(made.device, made.dtype, None if several else made.enabled, expr)
+            return Region("?", "?", None, expr)
+        return None
+
+    def _unwrap_partial(self, call: ast.Call, scope: Scope) -> tuple[ast.Call, tuple[ast.keyword, ...]]:
+        """`partial(autocast, dtype=...)()` -> the inner call and nothing else to know."""
+        if isinstance(call.func, ast.Call) and last_name(call.func.func) == "partial" and call.func.args:
+            made = ast.Call(
+                func=call.func.args[0], args=call.func.args[1:] + call.args, keywords=call.func.keywords + call.keywords
+            )
+            return ast.copy_location(made, call), ()
+        return call, ()
+
+    def _autocast(
+        self, call: ast.Call, name: str, scope: Scope, extra: tuple[ast.keyword, ...], skip: int = 0
+    ) -> Region:
+        args = call.args[skip:]
+        device = {"torch.cuda.amp.autocast": "cuda", "torch.cpu.amp.autocast": "cpu"}.get(name)
+        dtype_index = 1
+        if device is None:
+            given = keyword(call, "device_type") or (args[0] if args else None)
+            device = self.device(given, scope) if given is not None else "?"
+        dtype_expr = keyword(call, "dtype", "fast_dtype") or (args[dtype_index] if len(args) > dtype_index else None)
+        dtype = self.dtype(dtype_expr, scope) if dtype_expr is not None else None
+        if dtype_expr is None or (isinstance(dtype_expr, ast.Constant) and dtype_expr.value is None):
+            dtype = {"cpu": "bf16", "other": "?"}.get(device, "fp16")
+        enabled = self.call_enabled(call, scope)
+        if any(k.arg is None for k in call.keywords):
+            enabled, dtype = None, "?" if dtype_expr is None else dtype
+        return Region(device, dtype or "?", enabled, call)
+
+    def device(self, expr: ast.expr | None, scope: Scope) -> str:
+        """cuda, cpu, other or "?" of a device or device-type expression."""
+        if expr is None:
+            return "?"
+        found: set[str] = set()
+        for ref in self.symbols.resolve(expr, scope):
+            e = ref.expr
+            if isinstance(e, ast.Attribute) and e.attr == "type":
+                found.add(self.device(e.value, ref.scope))
+            elif isinstance(e, ast.Call) and self.symbols.qual(e.func, ref.scope) == "torch.device" and e.args:
+                found.add(self.device(e.args[0], ref.scope))
+            elif isinstance(e, ast.Constant) and isinstance(e.value, str):
+                kind = e.value.split(":")[0]
+                found.add(kind if kind in ("cuda", "cpu") else "other")
+            elif isinstance(e, ast.JoinedStr) and e.values and isinstance(e.values[0], ast.Constant):
+                kind = str(e.values[0].value).split(":")[0]
+                found.add(kind if kind in ("cuda", "cpu") else "?")
+            else:
+                found.add("?")
+        return found.pop() if len(found) == 1 else "?"
+
+    # -- optimisers and losses ------------------------------------------------------------------------------------
+
+    def is_scheduler(self, expr: ast.expr, scope: Scope) -> bool:
+        for ref in self.symbols.resolve(expr, scope):
+            if isinstance(ref.expr, ast.Call):
+                name = self.symbols.qual(ref.expr.func, ref.scope) or last_name(ref.expr.func)
+                if (
+                    ".lr_scheduler." in name
+                    or name.endswith(("LR", "Scheduler", "get_scheduler"))
+                    or "schedule" in name.lower()
+                ):
+                    return True
+        text = dotted(expr)
+        return bool(text and _SCHEDULER_NAME.search(text.rpartition(".")[2]))
+
+    def is_optimizer(self, expr: ast.expr, scope: Scope) -> bool:
+        if self.is_scheduler(expr, scope):
+            return False
+        for ref in self.symbols.resolve(expr, scope):
+            if isinstance(ref.expr, ast.Call):
+                name = self.symbols.qual(ref.expr.func, ref.scope) or ""
+                if name.startswith("torch.optim.") and ".lr_scheduler." not in name:
+                    return True
+        text = dotted(expr)
+        return bool(text and _OPTIMIZER_NAME.search(text.rpartition(".")[2]))
+
+    def loss_name(self, func: ast.expr, scope: Scope) -> tuple[str, ast.Call | None] | None:
+        """("cross_entropy", constructor or None) where a called expression is a loss of torch; ("", None) where it is
+        only named like one."""
+        name = self.symbols.qual(func, scope)
+        if name is not None:
+            leaf = name.rpartition(".")[2]
+            if name.startswith(("torch.nn.functional.", "torch.")) and leaf in FUNCTION_LOSSES:
+                return leaf, None
+            return None if not _LOSS_NAME.search(leaf) or name.startswith(("torch.", "math.")) else ("", None)
+        if isinstance(func, ast.Call):
+            return self._loss_class(func, scope)
+        for ref in self.symbols.resolve(func, scope):
+            if isinstance(ref.expr, ast.Call):
+                made = self._loss_class(ref.expr, ref.scope)
+                if made is not None:
+                    return made
+            else:
+                name = self.symbols.qual(ref.expr, ref.scope)
+                if name is not None and name.rpartition(".")[2] in FUNCTION_LOSSES:
+                    return name.rpartition(".")[2], None
+        text = dotted(func)
+        if text is not None and _LOSS_NAME.search(text.rpartition(".")[2]):
+            return "", None
+        return None
+
+    def _loss_class(self, call: ast.Call, scope: Scope) -> tuple[str, ast.Call] | None:
+        inner = call
+        while (
+            isinstance(inner.func, ast.Attribute)
+            and inner.func.attr in ("to", "cuda", "cpu")
+            and isinstance(inner.func.value, ast.Call)
+        ):
+            inner = inner.func.value
+        name = self.symbols.qual(inner.func, scope)
+        if name is None:
+            return None
+        leaf = name.rpartition(".")[2]
+        if name.startswith("torch.nn.") and leaf in MODULE_LOSSES:
+            return MODULE_LOSSES[leaf], inner
+        return (_FOREIGN_LOSSES[leaf], inner) if leaf in _FOREIGN_LOSSES else None
+
+
+class _Frameworks:
+    """Lightning, Fabric, Accelerate and Hugging Face Trainer settings that turn autocast and scaling on."""
+
+    def __init__(self, symbols: Symbols) -> None:
+        self.symbols = symbols
+        self.lightning = self.fabric = self.accelerate = self.trainer = ""
+        self.uses_accelerate = any(v.startswith("accelerate.") for names in symbols.imports.values() for v in names)
+        for call in symbols.calls:
+            name = last_name(call.func)
+            full = symbols.qual(call.func) or ""
+            scope = symbols.scope(call)
+            if name == "Trainer" and "lightning" in full:
+                self.lightning = self._precision(keyword(call, "precision"), scope) or self.lightning
+            elif name == "Fabric" and "lightning" in full:
+                self.fabric = self._precision(keyword(call, "precision"), scope) or self.fabric
+            elif name == "Accelerator" and full.startswith("accelerate"):
+                value = symbols.const(keyword(call, "mixed_precision"), scope)
+                self.accelerate = value if value in ("fp16", "bf16") else self.accelerate
+            elif name.endswith("TrainingArguments") or name.endswith(("SFTConfig", "DPOConfig")):
+                for flag in ("fp16", "bf16"):
+                    if symbols.const(keyword(call, flag), scope) is True:
+                        self.trainer = flag
+
+    def _precision(self, expr: ast.expr | None, scope: Scope) -> str:
+        value = str(self.symbols.const(expr, scope)) if expr is not None else ""
+        if value in ("16", "16-mixed"):
+            return "fp16"
+        if value == "bf16" or value == "bf16-mixed":
+            return "bf16"
+        return "16-true" if value == "16-true" else ""
+
+    def kind(self, expr: ast.expr, scope: Scope) -> str:
+        """ "accelerate" or "fabric" where an expression is such an object."""
+        for ref in self.symbols.resolve(expr, scope):
+            if isinstance(ref.expr, ast.Call):
+                full = self.symbols.qual(ref.expr.func, ref.scope) or ""
+                if full.startswith("accelerate") and full.endswith("Accelerator"):
+                    return "accelerate"
+                if "lightning" in full and full.endswith("Fabric"):
+                    return "fabric"
+        leaf = (dotted(expr) or "").rpartition(".")[2]
+        return {"accelerator": "accelerate", "fabric": "fabric"}.get(leaf, "")
+
+    def region(self, kind: str, node: ast.AST) -> Region:
+        dtype = self.accelerate if kind == "accelerate" else self.fabric
+        return Region("?", dtype or "?", None if not dtype else True, node, kind)
+
+    def scaled(self, kind: str) -> bool:
+        """The framework surely scales the loss (fp16)."""
+        return (self.accelerate if kind == "accelerate" else self.fabric) == "fp16"
+
+    def ambient(self, scope: Scope) -> Region | None:
+        """The region that a framework opens around a method: training_step of a LightningModule and the like."""
+        cls = scope.owner
+        if cls is None or scope.name not in _STEP_METHODS:
+            return None
+        bases = {last_name(b) for c in self.symbols._bases(cls) for b in getattr(c.node, "bases", [])}
+        if bases & {"LightningModule"} and self.lightning in ("fp16", "bf16"):
+            return Region("?", self.lightning, True, scope.node, "Lightning")
+        if any(b.endswith("Trainer") for b in bases) and self.trainer and scope.name == "compute_loss":
+            return Region("?", self.trainer, True, scope.node, "Trainer")
+        return None
+
+
+_STEP_METHODS = frozenset(
+    {"training_step", "validation_step", "test_step", "predict_step", "forward", "compute_loss", "shared_step"}
+)

@@ -1,0 +1,484 @@
+"""Paths through the training events of a function, its loops, and the functions of the file that it calls.
+
+The graph has one node per statement that matters. A path carries what it assumed about conditions (`use_amp`,
+`scaler is not None`), so that it never takes the FP32 branch at one `if` and the AMP branch at the next. An assumption
+ends where a name in it is assigned. Loops run at least once.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from deploychain.audit.amp import Amp
+from deploychain.audit.events import Event, EventReader
+from deploychain.audit.symbols import Scope, Symbols, argument_for, dotted
+
+Guard = tuple[str, bool]
+_MAX_NODES = 4000
+_MAX_STATES = 6000
+_MAX_DEPTH = 5
+
+
+@dataclass(eq=False)
+class Node:
+    number: int
+    line: int = 0
+    events: list[Event] = field(default_factory=list)
+    kills: frozenset[str] = frozenset()
+    succ: list[tuple[Node, tuple[Guard, ...]]] = field(default_factory=list)
+    guards: tuple[Guard, ...] = ()
+    loops: tuple[int, ...] = ()
+    branches: list[tuple[int, int]] = field(default_factory=list)  # node numbers inside each branch of an `if`
+    once: bool = False  # a condition that holds in one iteration only
+
+
+@dataclass
+class Graph:
+    root: Scope
+    nodes: list[Node]
+    loop_kinds: dict[int, ast.AST]
+    inner_loops: dict[int, int]  # loop -> loop around it
+
+    def events(self, *kinds: str) -> list[tuple[Node, Event]]:
+        return [(n, e) for n in self.nodes for e in n.events if e.kind in kinds]
+
+
+class GraphBuilder:
+    """Builds the graphs of one file: one per function that nothing in the file calls, and one for the module."""
+
+    def __init__(self, symbols: Symbols, amp: Amp) -> None:
+        self.symbols = symbols
+        self.reader = EventReader(symbols, amp)
+        self._interesting: dict[int, bool] = {}
+
+    def graphs(self) -> list[Graph]:
+        symbols = self.symbols
+        roots = [symbols.module]
+        for function in symbols.function_scopes:
+            if self.interesting(function) and not symbols.call_sites(function):
+                roots.append(function)
+        return [g for g in (_Build(self, root).graph() for root in roots) if any(n.events for n in g.nodes)]
+
+    def interesting(self, function: Scope, trail: frozenset[int] = frozenset()) -> bool:
+        """The function, or one that it calls, holds an event."""
+        key = id(function)
+        if key in self._interesting:
+            return self._interesting[key]
+        if key in trail:
+            return False
+        found = False
+        stack: list[ast.AST] = list(function.body)
+        while stack and not found:
+            node = stack.pop()
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+                continue
+            if isinstance(node, ast.Call):
+                if self.reader.of_call(node, function, {}) or self.reader.is_grad_argument(node, function):
+                    found = True
+                    break
+                inner = self.symbols.local_function(node.func, function)
+                if inner is not None and inner is not function and self.interesting(inner, trail | {key}):
+                    found = True
+                    break
+            elif isinstance(node, ast.Assign | ast.AugAssign | ast.Delete) and self.reader.of_assignment(
+                node, function
+            ):
+                found = True
+            stack.extend(ast.iter_child_nodes(node))
+        if not trail:
+            self._interesting[key] = found
+        elif found:
+            self._interesting[key] = True
+        return found
+
+
+Edge = tuple[Node, tuple[Guard, ...]]
+
+
+class _Build:
+    def __init__(self, builder: GraphBuilder, root: Scope) -> None:
+        self.builder = builder
+        self.symbols = builder.symbols
+        self.reader = builder.reader
+        self.root = root
+        self.nodes: list[Node] = []
+        self.guards: tuple[Guard, ...] = ()
+        self.loops: tuple[int, ...] = ()
+        self.loop_kinds: dict[int, ast.AST] = {}
+        self.around: dict[int, int] = {}
+        self.breaks: list[list[Edge]] = []
+        self.continues: list[list[Edge]] = []
+        self.returns: list[list[Edge]] = []
+        self.stack: list[Scope] = []
+
+    def graph(self) -> Graph:
+        entry = self._node(0)
+        self.returns.append([])
+        self._function(self.root, {}, [(entry, ())])
+        return Graph(self.root, self.nodes, self.loop_kinds, self.around)
+
+    def _function(self, scope: Scope, names: dict[str, str], frontier: list[Edge]) -> list[Edge]:
+        self.stack.append(scope)
+        self.returns.append([])
+        kept, self.breaks, self.continues = (self.breaks, self.continues), [], []
+        frontier = self._body(scope.body, frontier, scope, names)
+        self.breaks, self.continues = kept
+        frontier += self.returns.pop()
+        self.stack.pop()
+        return frontier
+
+    def _node(self, line: int, kills: Iterable[str] = ()) -> Node:
+        node = Node(len(self.nodes), line, kills=frozenset(kills), guards=self.guards, loops=self.loops)
+        self.nodes.append(node)
+        return node
+
+    def _link(self, frontier: list[Edge], node: Node) -> None:
+        for source, guards in frontier:
+            source.succ.append((node, guards))
+
+    def _body(self, body: list[ast.stmt], frontier: list[Edge], scope: Scope, names: dict[str, str]) -> list[Edge]:
+        outer = self.guards
+        for statement in body:
+            if not frontier or len(self.nodes) > _MAX_NODES:
+                break
+            frontier = self._statement(statement, frontier, scope, names)
+        self.guards = outer
+        return frontier
+
+    def _statement(self, s: ast.stmt, frontier: list[Edge], scope: Scope, names: dict[str, str]) -> list[Edge]:
+        if isinstance(
+            s, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom | ast.Pass
+        ):
+            return frontier
+        if isinstance(s, ast.If):
+            return self._if(s.test, s.body, s.orelse, frontier, scope, names)
+        if isinstance(s, ast.For | ast.AsyncFor):
+            return self._loop(s, s.iter, s.target, frontier, scope, names)
+        if isinstance(s, ast.While):
+            return self._loop(s, s.test, None, frontier, scope, names)
+        if isinstance(s, ast.With | ast.AsyncWith):
+            for item in s.items:
+                frontier = self._expression(item.context_expr, frontier, scope, names)
+            return self._body(s.body, frontier, scope, names)
+        if isinstance(s, ast.Try) or type(s).__name__ == "TryStar":
+            return self._try(s, frontier, scope, names)  # type: ignore[arg-type]
+        if isinstance(s, ast.Match):
+            return self._match(s, frontier, scope, names)
+        if isinstance(s, ast.Return):
+            if s.value is not None:
+                frontier = self._expression(s.value, frontier, scope, names)
+            self.returns[-1] += frontier
+            return []
+        if isinstance(s, ast.Raise):
+            return []
+        if isinstance(s, ast.Break):
+            if self.breaks:
+                self.breaks[-1] += frontier
+            return []
+        if isinstance(s, ast.Continue):
+            if self.continues:
+                self.continues[-1] += frontier
+            return []
+        return self._simple(s, frontier, scope, names)
+
+    def _simple(self, s: ast.stmt, frontier: list[Edge], scope: Scope, names: dict[str, str]) -> list[Edge]:
+        frontier = self._expression(s, frontier, scope, names)
+        kills = _assigned(s)
+        event = self.reader.of_assignment(s, scope)
+        if event is None and not kills:
+            return frontier
+        node = self._node(s.lineno, kills)
+        if event is not None:
+            node.events.append(event)
+        self._link(frontier, node)
+        return [(node, ())]
+
+    def _expression(self, root: ast.AST, frontier: list[Edge], scope: Scope, names: dict[str, str]) -> list[Edge]:
+        """Events of an expression in the order of evaluation: arguments before the call."""
+        if isinstance(root, ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            return frontier
+        if isinstance(root, ast.IfExp):
+            return self._if(root.test, [root.body], [root.orelse], frontier, scope, names)
+        for child in _children_in_order(root):
+            frontier = self._expression(child, frontier, scope, names)
+        if isinstance(root, ast.Call):
+            frontier = self._call(root, frontier, scope, names)
+        return frontier
+
+    def _call(self, call: ast.Call, frontier: list[Edge], scope: Scope, names: dict[str, str]) -> list[Edge]:
+        inner = self.symbols.local_function(call.func, scope)
+        if (
+            inner is not None
+            and len(self.stack) < _MAX_DEPTH
+            and inner not in self.stack
+            and self.builder.interesting(inner)
+        ):
+            mapped = {}
+            for parameter in inner.parameters:
+                argument = argument_for(call, inner, parameter)
+                if argument is not None and dotted(argument) is not None:
+                    mapped[parameter] = self.reader.key(argument, names)
+            if inner.owner is not None and isinstance(call.func, ast.Attribute):
+                mapped["self"] = self.reader.key(call.func.value, names)
+            # Inside, names mean other things: what is assumed about the caller's names must not leak in.
+            node = self._node(call.lineno)
+            self._link(frontier, node)
+            guards = self.guards
+            out = self._function(inner, mapped, [(node, ())])
+            self.guards = guards
+            return out
+        event = self.reader.of_call(call, scope, names) or self.reader.is_grad_argument(call, scope)
+        if event is None:
+            return frontier
+        if event.kind == "opaque" and inner is not None:
+            return frontier  # the file shows that function, and nothing happens in it
+        node = self._node(call.lineno)
+        node.events.append(event)
+        self._link(frontier, node)
+        return [(node, ())]
+
+    def _if(
+        self, test: ast.expr, body: list[ast.stmt] | list[ast.expr], orelse: list[ast.stmt] | list[ast.expr],
+        frontier: list[Edge], scope: Scope, names: dict[str, str],
+    ) -> list[Edge]:  # fmt: skip
+        frontier = self._expression(test, frontier, scope, names)
+        node = self._node(test.lineno)
+        node.once = _holds_once(test)
+        self._link(frontier, node)
+        yes, no = conditions(test, True), conditions(test, False)
+        outs: list[list[Edge]] = []
+        outer = self.guards
+        for part, guards in ((body, yes), (orelse, no)):
+            start = len(self.nodes)
+            self.guards = outer + guards
+            edges: list[Edge] = [(node, guards)]
+            if part and isinstance(part[0], ast.stmt):
+                edges = self._body(part, edges, scope, names)  # type: ignore[arg-type]
+            else:
+                for expr in part:
+                    edges = self._expression(expr, edges, scope, names)
+            node.branches.append((start, len(self.nodes)))
+            outs.append(edges)
+        self.guards = outer
+        # After `if not amp: ...; continue` the rest runs only with amp.
+        if not outs[0]:
+            self.guards = outer + no
+        elif not outs[1]:
+            self.guards = outer + yes
+        return outs[0] + outs[1]
+
+    def _loop(
+        self, s: ast.For | ast.AsyncFor | ast.While, head: ast.expr, target: ast.expr | None,
+        frontier: list[Edge], scope: Scope, names: dict[str, str],
+    ) -> list[Edge]:  # fmt: skip
+        frontier = self._expression(head, frontier, scope, names)
+        number = len(self.loop_kinds)
+        self.loop_kinds[number] = s
+        if self.loops:
+            self.around[number] = self.loops[-1]
+        outer_loops, outer_guards = self.loops, self.guards
+        self.loops = (*outer_loops, number)
+        kills = _names(target) if target is not None else set()
+        top = self._node(s.lineno, kills)
+        self._link(frontier, top)
+        self.breaks.append([])
+        self.continues.append([])
+        end = self._body(s.body, [(top, ())], scope, names)
+        again = self._node(s.lineno)
+        self._link(end + self.continues.pop(), again)
+        again.succ.append((top, ()))
+        self.loops, self.guards = outer_loops, outer_guards
+        out: list[Edge] = self.breaks.pop()
+        if not (isinstance(s, ast.While) and isinstance(s.test, ast.Constant) and s.test.value):
+            out = [*out, (again, ())]
+        if s.orelse:
+            out = self._body(s.orelse, out, scope, names)
+        return out
+
+    def _try(self, s: ast.Try, frontier: list[Edge], scope: Scope, names: dict[str, str]) -> list[Edge]:
+        entry = self._node(s.lineno)
+        self._link(frontier, entry)
+        out = self._body(s.body, [(entry, ())], scope, names)
+        if s.orelse:
+            out = self._body(s.orelse, out, scope, names)
+        for handler in s.handlers:
+            out = out + self._body(handler.body, [(entry, ())], scope, names)
+        if s.finalbody:
+            out = self._body(s.finalbody, out, scope, names)
+        return out
+
+    def _match(self, s: ast.Match, frontier: list[Edge], scope: Scope, names: dict[str, str]) -> list[Edge]:
+        node = self._node(s.lineno)
+        self._link(frontier, node)
+        out: list[Edge] = [(node, ())]
+        for case in s.cases:
+            out = out + self._body(case.body, [(node, ())], scope, names)
+        return out
+
+
+def conditions(test: ast.expr, holds: bool) -> tuple[Guard, ...]:
+    """What is known when a test is true or false, as normalised (text, truth) pairs."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return conditions(test.operand, not holds)
+    if isinstance(test, ast.BoolOp):
+        every = isinstance(test.op, ast.And)
+        if every == holds:
+            return tuple(g for value in test.values for g in conditions(value, holds))
+        return ((_text(test), holds),)
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        op, right = test.ops[0], test.comparators[0]
+        if (
+            isinstance(right, ast.Constant)
+            and right.value is None
+            and isinstance(op, ast.Is | ast.IsNot | ast.Eq | ast.NotEq)
+        ):
+            # `x is not None` and `x` are the same question for a scaler or an optimiser
+            return ((_text(test.left), holds == isinstance(op, ast.IsNot | ast.NotEq)),)
+        if isinstance(op, ast.NotEq | ast.IsNot | ast.NotIn):
+            flipped = {ast.NotEq: "==", ast.IsNot: "is", ast.NotIn: "in"}[type(op)]
+            return ((f"{_text(test.left)} {flipped} {_text(right)}", not holds),)
+    return ((_text(test), holds),)
+
+
+def _text(expr: ast.expr) -> str:
+    try:
+        return ast.unparse(expr)
+    except (RecursionError, ValueError):
+        return f"<{id(expr)}>"
+
+
+def _pure(text: str) -> bool:
+    return (
+        "(" not in text
+        or text.startswith(("isinstance(", "hasattr(", "len("))
+        or "is_available()" in text
+        or "is_enabled()" in text
+    )
+
+
+def _holds_once(test: ast.expr) -> bool:
+    """`step == 0`: true in one iteration of many."""
+    return (
+        isinstance(test, ast.Compare)
+        and len(test.ops) == 1
+        and isinstance(test.ops[0], ast.Eq)
+        and (
+            isinstance(test.comparators[0], ast.Constant)
+            and isinstance(test.comparators[0].value, int)
+            and not isinstance(test.comparators[0].value, bool)
+            and isinstance(test.left, ast.Name)
+            and test.left.id.lower().rpartition("_")[2]
+            in ("i", "step", "epoch", "idx", "it", "iteration", "iter", "batch")
+        )
+    )
+
+
+def _assigned(s: ast.stmt) -> set[str]:
+    found: set[str] = set()
+    if isinstance(s, ast.Assign):
+        for target in s.targets:
+            found |= _names(target)
+    elif isinstance(s, ast.AugAssign | ast.AnnAssign):
+        found |= _names(s.target)
+    return found
+
+
+def _names(target: ast.expr) -> set[str]:
+    if isinstance(target, ast.Tuple | ast.List):
+        return {n for e in target.elts for n in _names(e)}
+    if isinstance(target, ast.Starred):
+        return _names(target.value)
+    text = dotted(target)
+    return {text} if text else set()
+
+
+def _children_in_order(node: ast.AST) -> Iterable[ast.AST]:
+    if isinstance(node, ast.Call):
+        return [node.func, *node.args, *node.keywords]
+    if isinstance(node, ast.Assign):
+        return [node.value]
+    if isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp):
+        return [*node.generators, node.elt]
+    return ast.iter_child_nodes(node)
+
+
+def _mentions(text: str, names: frozenset[str]) -> bool:
+    for name in names:
+        index = text.find(name)
+        while index >= 0:
+            before = text[index - 1] if index else " "
+            after = text[index + len(name)] if index + len(name) < len(text) else " "
+            if not (before.isalnum() or before in "_.") and not (after.isalnum() or after == "_"):
+                return True
+            index = text.find(name, index + 1)
+    return False
+
+
+@dataclass(frozen=True)
+class Path:
+    """A way from one event to another."""
+
+    goal: Event
+    node: Node
+
+
+def search(
+    graph: Graph,
+    start: Node,
+    event: Event,
+    goal: Callable[[Event], bool],
+    stop: Callable[[Event], bool],
+    *,
+    strict: bool = False,
+) -> Path | None:
+    """The first event that satisfies `goal` on some path after `event` with no `stop` event in between.
+
+    At an `if` whose outcome is unknown and that holds a stop event in one branch, the path ends, unless `strict`: a
+    condition that cannot be compared is given the benefit of the doubt.
+    """
+    position = start.events.index(event)
+    for later in start.events[position + 1 :]:
+        if goal(later):
+            return Path(later, start)
+        if stop(later):
+            return None
+    assumed = {t: v for t, v in start.guards if _pure(t)}
+    stack: list[tuple[Node, dict[str, bool]]] = [(start, assumed)]
+    seen: set[tuple[int, frozenset[Guard]]] = set()
+    stops = [n.number for n in graph.nodes if any(stop(e) for e in n.events)]
+    first = True
+    while stack:
+        node, known = stack.pop()
+        state = (node.number, frozenset(known.items()))
+        if not first and state in seen:
+            continue
+        seen.add(state)
+        if len(seen) > _MAX_STATES:
+            return None
+        if not first:
+            if node.kills:
+                known = {t: v for t, v in known.items() if not _mentions(t, node.kills)}
+            ended = False
+            for later in node.events:
+                if goal(later):
+                    return Path(later, node)
+                if stop(later):
+                    ended = True
+                    break
+            if ended:
+                continue
+        first = False
+        live = []
+        for target, guards in node.succ:
+            if any(known.get(t, v) != v for t, v in guards):
+                continue
+            live.append((target, guards))
+        decided = len(live) <= 1 or not node.branches
+        if not decided and not strict and not node.once and any(a <= s < b for s in stops for a, b in node.branches):
+            continue
+        for target, guards in live:
+            made = known if not guards else {**known, **{t: v for t, v in guards if _pure(t)}}
+            stack.append((target, made))
+    return None

@@ -1,0 +1,106 @@
+"""What CUDA and CPU autocast do to dtypes, and the values that the dtype walk carries.
+
+These are the rules for reading code without torch. The dtype map of a real model (`audit --model`) takes its policy
+lists from the installed torch instead.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from deploychain.audit.amp import Region
+
+LOWER = frozenset(
+    "linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d conv_tbc matmul mm bmm mv addmm addmv "
+    "addbmm baddbmm addr einsum chain_matmul multi_dot bilinear prelu scaled_dot_product_attention".split()
+)
+FP32_CUDA = frozenset(
+    "softmax log_softmax softmin exp expm1 log log10 log2 log1p pow reciprocal rsqrt sum prod cumsum cumprod norm "
+    "vector_norm matrix_norm normalize cosine_similarity cdist pdist softplus layer_norm group_norm rms_norm acos asin "
+    "cosh sinh tan erfinv renorm nuclear_norm logsumexp interpolate upsample stft dist".split()
+)
+LOWER_LAYERS = frozenset(
+    "Linear LazyLinear Bilinear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d LazyConv2d PReLU "
+    "MultiheadAttention LSTM GRU RNN LSTMCell GRUCell".split()
+)
+FP32_LAYERS = frozenset(
+    "Softmax LogSoftmax Softmin LayerNorm GroupNorm RMSNorm Softplus Upsample CosineSimilarity".split()
+)
+PASS_LAYERS = frozenset(
+    "ReLU ReLU6 LeakyReLU GELU SiLU ELU SELU CELU Sigmoid Tanh Hardswish Hardsigmoid Mish Dropout Dropout1d Dropout2d "
+    "AlphaDropout Identity Flatten Unflatten BatchNorm1d BatchNorm2d BatchNorm3d SyncBatchNorm InstanceNorm2d MaxPool1d "
+    "MaxPool2d AvgPool2d AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveMaxPool2d PixelShuffle ZeroPad2d".split()
+)
+NEVER_CAST = frozenset("tensor as_tensor zeros ones full empty randn rand arange linspace eye from_numpy".split())
+NOT_TENSORS = frozenset(
+    "size dim numel item tolist argmax argmin argsort long int bool shape device stride numpy nelement is_cuda data_ptr "
+    "topk_indices ndimension backward".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What is known of a value.
+
+    dtype: fp16, bf16, "half" (either), fp32, scalar, other (integers, strings, ...), or None.
+    sure: the dtype follows from what the code says; False where a callee that is not shown may end in an FP32 op.
+    via: the expression that made it half, for messages.
+    module: it is a module whose parameters have this dtype.
+    """
+
+    dtype: str | None = None
+    sure: bool = False
+    via: ast.AST | None = None
+    module: bool = False
+    items: tuple[Value, ...] = ()
+    bounded: bool = False  # known to be a probability
+    note: str = ""
+
+    @property
+    def half(self) -> bool:
+        return self.dtype in ("fp16", "bf16", "half")
+
+
+UNKNOWN_VALUE = Value()
+FP32 = Value("fp32", True)
+SCALAR = Value("scalar", True)
+OTHER = Value("other", True)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One operation that the walk came by: a call or a binary operation, with the values that it got."""
+
+    node: ast.expr
+    name: str  # "softmax", "nn.BCELoss", "+", ...
+    args: tuple[Value, ...]
+    result: Value
+    region: Region | None
+    function: object  # Scope
+    no_grad: bool = False
+    context: tuple[str, ...] = field(default=())
+
+
+def in_region(dtype: str) -> str:
+    return {"fp16": "fp16", "bf16": "bf16"}.get(dtype, "half")
+
+
+def promote(left: Value, right: Value) -> Value:
+    """Dtype of an elementwise operation."""
+    if left.dtype == "scalar" and right.dtype == "scalar":
+        return SCALAR
+    if left.dtype in ("scalar", "other"):
+        return Value(right.dtype, right.sure, right.via)
+    if right.dtype in ("scalar", "other"):
+        return Value(left.dtype, left.sure, left.via)
+    if "fp32" in (left.dtype, right.dtype):
+        return FP32 if left.dtype == right.dtype else Value("fp32", left.sure and right.sure)
+    if left.half and right.half:
+        if left.dtype == right.dtype:
+            return Value(left.dtype, left.sure and right.sure, left.via)
+        return Value("half", False, left.via)
+    half = left if left.half else right if right.half else None
+    if half is not None:
+        return Value(half.dtype, False, half.via)
+    return UNKNOWN_VALUE
