@@ -50,6 +50,7 @@ def make_profiles(
     shapes: Mapping[str, ShapeRange],
     opt_batch: int,
     examples: Mapping[str, Sequence[int]],
+    axis_sizes: Mapping[str, int] | None = None,
 ) -> tuple[dict[str, Profile], tuple[str, ...]]:
     """The profile of every input that has a dynamic axis, and notes on what was assumed.
 
@@ -58,6 +59,7 @@ def make_profiles(
         shapes: what the user asked for, by input name.
         opt_batch: batch size of the opt shape where the user named none.
         examples: shape of real data for inputs, where known: the opt size of axes that are not the batch.
+        axis_sizes: the same by axis name.
 
     Raises:
         ConfigError: ``shapes`` names an unknown input, has another rank, contradicts a fixed axis, or a dynamic axis
@@ -80,7 +82,8 @@ def make_profiles(
         if item.name in shapes:
             made = _checked(item, shapes[item.name])
         else:
-            made = _default(item, batch_names, opt_batch, examples.get(item.name), notes)
+            sizes = _known_sizes(item, examples.get(item.name), axis_sizes or {})
+            made = _default(item, batch_names, opt_batch, sizes, notes)
         if item.dynamic:
             profiles[item.name] = made
     return profiles, tuple(notes)
@@ -108,7 +111,7 @@ def _default(
     item: NetworkInput,
     batch_names: set[str],
     opt_batch: int,
-    example: Sequence[int] | None,
+    sizes: Mapping[int, int],
     notes: list[str],
 ) -> Profile:
     low, opt, high = list(item.shape), list(item.shape), list(item.shape)
@@ -116,7 +119,7 @@ def _default(
         if axis == 0 or item.axes[axis] in batch_names:
             low[axis], opt[axis], high[axis] = 1, opt_batch, 2 * opt_batch
             continue
-        if example is None or len(example) != len(item.shape):
+        if axis not in sizes:
             raise ConfigError(
                 f"axis {axis} ({item.axes[axis] or 'unnamed'}) of input {item.name!r} is dynamic and its size is not "
                 f"known: {_show(item)}",
@@ -124,13 +127,20 @@ def _default(
                 remedy=f"add `shapes: {{{item.name}: {{min: [...], opt: [...], max: [...]}}}}` to the build stage",
             )
         # Half to twice the size of real data: a network often cannot run at size 1 (strides, windows).
-        size = int(example[axis])
+        size = sizes[axis]
         low[axis], opt[axis], high[axis] = max(1, size // 2), size, 2 * size
         notes.append(
             f"input {item.name!r} axis {axis} ({item.axes[axis] or 'unnamed'}): {low[axis]}/{size}/{high[axis]} from "
             f"the sample data; set build.shapes.{item.name} for other sizes"
         )
     return Profile(tuple(low), tuple(opt), tuple(high))
+
+
+def _known_sizes(item: NetworkInput, example: Sequence[int] | None, axis_sizes: Mapping[str, int]) -> dict[int, int]:
+    """Axis -> size in real data. An example of another rank says nothing."""
+    if example is not None and len(example) == len(item.shape):
+        return {axis: int(size) for axis, size in enumerate(example)}
+    return {axis: int(axis_sizes[name]) for axis, name in enumerate(item.axes) if name in axis_sizes}
 
 
 def _show(item: NetworkInput) -> str:

@@ -26,7 +26,11 @@ _POLL_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class BuildRequest:
-    """What to build. Paths are absolute; ``examples`` are shapes of real data by input name."""
+    """What to build. Paths are absolute.
+
+    ``examples`` are shapes of real data by input name, ``axis_sizes`` sizes by axis name: for dynamic axes that are
+    not the batch.
+    """
 
     flavour: Flavour
     onnx: Path
@@ -35,6 +39,7 @@ class BuildRequest:
     shapes: Mapping[str, Mapping[str, Sequence[int]]] = field(default_factory=dict)
     opt_batch: int = 8
     examples: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    axis_sizes: Mapping[str, int] = field(default_factory=dict)
     strongly_typed: bool = True
     flags: tuple[str, ...] = ()  # BuilderFlag names, for weakly typed networks up to 10.x
     dla_core: int | None = None
@@ -146,6 +151,7 @@ def _request_json(request: BuildRequest, result: Path, phase: Path) -> dict[str,
         "shapes": {k: {m: list(s) for m, s in v.items()} for k, v in request.shapes.items()},
         "opt_batch": request.opt_batch,
         "examples": {k: list(v) for k, v in request.examples.items()},
+        "axis_sizes": dict(request.axis_sizes),
         "strongly_typed": request.strongly_typed,
         "flags": list(request.flags),
         "dla_core": request.dla_core,

@@ -147,7 +147,7 @@ def _set_profiles(
                 remedy="export a model whose sizes come from the shapes of its inputs",
             )
     shapes = {name: ShapeRange(**value) for name, value in request["shapes"].items()}
-    profiles, notes = make_profiles(inputs, shapes, request["opt_batch"], request["examples"])
+    profiles, notes = make_profiles(inputs, shapes, request["opt_batch"], request["examples"], request["axis_sizes"])
     if profiles:
         profile = builder.create_optimization_profile()
         for name, shape in profiles.items():

@@ -35,7 +35,7 @@ def run(job: Job[BuildSettings]) -> StageResult:
     settings = job.settings
     flavour = tensorrt_flavour.choose(settings.backend)
     target = settings.compute_capability if flavour == "tensorrt_rtx" else None
-    examples = _examples(job)
+    examples, axis_sizes = _real_sizes(job)
     rows: list[dict[str, Any]] = []
     artifacts: dict[str, str] = {}
     for name in settings.engines:
@@ -55,6 +55,7 @@ def run(job: Job[BuildSettings]) -> StageResult:
             shapes={k: v.model_dump() for k, v in settings.shapes.items()},
             opt_batch=settings.opt_batch,
             examples=examples,
+            axis_sizes=axis_sizes,
         )
         with job.progress(f"build {name}") as progress:
             build = build_engine(
@@ -110,17 +111,18 @@ def _evidence(name: str, build: Build, advice: str) -> dict[str, Any]:
     }
 
 
-def _examples(job: Job[BuildSettings]) -> Mapping[str, Sequence[int]]:
-    """Shapes of real data by input name, where the chain knows them."""
+def _real_sizes(job: Job[BuildSettings]) -> tuple[Mapping[str, Sequence[int]], Mapping[str, int]]:
+    """Sizes of real data, where the chain knows them: shapes by input name, and sizes by axis name."""
     if job.has("data"):
         import numpy as np
 
         with np.load(job.input("data"), allow_pickle=False) as arrays:
-            return {name: arrays[name].shape for name in arrays.files}
+            return {name: arrays[name].shape for name in arrays.files}, {}
     if job.has("export-report"):
         report = json.loads(job.input("export-report").read_text(encoding="utf-8"))
-        return {k: tuple(v) for k, v in report.get("example_shapes", {}).items()}
-    return {}
+        checks = report.get("models", {}).get("fp32", {}).get("checks", ())
+        return {}, checks[0]["sizes"] if checks else {}  # the first check runs the exported example
+    return {}, {}
 
 
 def _summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -95,6 +95,17 @@ def test_the_other_engines_still_build(tmp_path: Path) -> None:
     assert any("/post/nms" in note for note in notes)
 
 
+def test_sizes_of_the_exported_example_reach_the_profile(tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    check = {"sizes": {"batch": 3, "height": 40}}
+    report.write_text(json.dumps({"models": {"fp32": {"checks": [check]}}}))
+    model = build_models.relu(tmp_path / "m.onnx", ["batch", 3, "height", 32])
+    _, out, notes = run(tmp_path, {"onnx-fp32": model, "export-report": report}, engines=("fp32",), opt_batch=4)
+    row = json.loads((out / "engine-evidence.json").read_text())["engines"][0]
+    assert row["profiles"] == {"x": {"min": [1, 3, 20, 32], "opt": [4, 3, 40, 32], "max": [8, 3, 80, 32]}}
+    assert any("height" in note for note in notes)
+
+
 def test_no_engine_fails_the_stage(tmp_path: Path) -> None:
     with pytest.raises(StageError, match="/post/nms") as caught:
         run(tmp_path, {"onnx-fp32": build_models.nms(tmp_path / "a.onnx")}, engines=("fp32",))

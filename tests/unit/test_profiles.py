@@ -37,6 +37,12 @@ def test_other_axes_come_from_data_and_are_told() -> None:
     assert "sequence" in notes[0] and "build.shapes.tokens" in notes[0]
 
 
+def test_axis_names_of_the_export_proof_serve_too() -> None:
+    text = NetworkInput("tokens", (-1, -1), ("batch", "sequence"))
+    made, _ = make_profiles([text], {}, 8, {}, {"batch": 2, "sequence": 10})
+    assert made["tokens"] == Profile((1, 5), (8, 10), (16, 20))
+
+
 def test_without_data_the_user_is_asked() -> None:
     text = NetworkInput("tokens", (-1, -1), ("batch", "sequence"))
     with pytest.raises(ConfigError, match="sequence") as caught:
