@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import gzip
 import io
-import os
 import struct
 import zipfile
 from pathlib import Path
@@ -57,7 +56,7 @@ def write_npz(path: Path, arrays: dict[str, Bytes]) -> None:
             info.compress_type = zipfile.ZIP_DEFLATED
             info.external_attr = 0o644 << 16
             archive.writestr(info, member.getvalue(), compresslevel=9)
-    os.replace(temporary, path)
+    temporary.replace(path)
 
 
 def main() -> None:
@@ -76,7 +75,9 @@ def main() -> None:
         prefix = "train" if split == "train" else "test"
         arrays[f"{prefix}_images"], arrays[f"{prefix}_labels"] = images[chosen], labels[chosen]
     write_npz(args.target, arrays)
-    print(f"{args.target}: {', '.join(f'{k} {v.shape}' for k, v in arrays.items())}, {args.target.stat().st_size} bytes")
+    print(
+        f"{args.target}: {', '.join(f'{k} {v.shape}' for k, v in arrays.items())}, {args.target.stat().st_size} bytes"
+    )
 
 
 if __name__ == "__main__":
