@@ -25,7 +25,7 @@ def run_command(
     """Bring a pipeline up to date, stage by stage."""
     from deploychain import chain
     from deploychain.config import load_pipeline
-    from deploychain.report.summary import print_run
+    from deploychain.report.summary import print_preview, print_run
 
     console.interrupt_on_sigterm()
     if json_:
@@ -38,6 +38,8 @@ def run_command(
         result = chain.run(pipeline, run_dir=run_dir, selection=selection, progress=console.progress, note=console.note)
     if json_:
         console.print_json(result.to_dict())
+    elif dry:
+        print_preview(result)
     else:
         print_run(result)
 

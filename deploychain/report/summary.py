@@ -1,0 +1,211 @@
+"""The table at the end of a run: one line per artefact, then what is wrong with the built layers.
+
+Everything printed was measured by the stages; nothing is computed here but shares of counted layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deploychain import console
+from deploychain.records import (
+    Comparison,
+    EngineReport,
+    EvalReport,
+    LayerKind,
+    LayerRecord,
+    LayerVerdict,
+    load_comparison,
+)
+
+if TYPE_CHECKING:
+    from deploychain.outcome import RunResult, StageRow
+
+# Which evaluation belongs to which artefact; the checkpoint has two.
+_EVALUATED = {
+    "checkpoint": ("train-fp32", "train-amp"),
+    "weights": ("weights",),
+    "qat-weights": ("qat",),
+    "onnx-fp32": ("onnx-fp32",),
+    "onnx-fp16": ("onnx-fp16",),
+    "onnx-int8": ("onnx-int8",),
+    "engine-fp32": ("engine-fp32",),
+    "engine-fp16": ("engine-fp16",),
+    "engine-int8": ("engine-int8",),
+}
+# Artefacts beside the models, shown only where the stage made no model.
+_SHOWN = (*_EVALUATED, "onnx-qat", "eval-reports", "comparison")
+_PROBLEMS = (LayerVerdict.DEMOTED, LayerVerdict.FALLBACK, LayerVerdict.UNKNOWN, LayerVerdict.POSSIBLE)
+_COUNTED = (LayerKind.COMPUTE, LayerKind.OPAQUE)  # what LayerSummary counts
+_MOST = 8  # layers and problems listed per engine
+
+
+def print_preview(result: RunResult) -> None:
+    """What a run would do: a line per stage."""
+    console.table(
+        ("Stage", "Status", "Why"), [(row.name, row.status, row.reason) for row in result.stages], ratio="Why"
+    )
+    console.out(f"run folder: {result.run_dir}")
+
+
+def print_run(result: RunResult) -> None:
+    """What a run made and measured."""
+    compared = next(
+        (r for r in result.stages if r.name == "compare" and r.record and r.status in ("ran", "cached")), None
+    )
+    comparison = None
+    if compared is not None and compared.record is not None:
+        comparison = load_comparison(compared.record.by_kind()["comparison"].path)
+    print_comparison(comparison, result.stages, result.run_dir)
+
+
+def print_comparison(comparison: Comparison | None, stages: Sequence[StageRow], run_dir: Path) -> None:
+    """Print the table, the rows that did not run, the layer problems and the run folder.
+
+    Args:
+        comparison: None where the chain ended before compare.
+        stages: the rows of the run, each with its seconds and artefacts.
+    """
+    evals = {e.stage: e for e in comparison.evals} if comparison else {}
+    engines = {e.name: e for e in comparison.engines} if comparison else {}
+    metric = _main_metric(comparison)
+    lines: list[tuple[str, ...]] = []
+    styles: dict[int, str] = {}
+    for stage in stages:
+        for index, (artefact, report, engine) in enumerate(_entries(stage, evals, engines)):
+            if report is not None and (report.non_finite or any(v is None for v in report.metrics.values())):
+                styles[len(lines)] = "bold red"
+            head = (stage.name, _time(stage)) if index == 0 else ("", "")
+            lines.append((*head, artefact, *_measured(report, metric), _share(engine)))
+    columns = ("Stage", "Time", "Artefact", metric or "Metric", "Agree", "Max error", "SNR dB", "Layers as asked")
+    console.table(columns, lines, right=columns[3:], styles=styles, ratio="Artefact")
+    if comparison is not None:
+        _print_how(comparison)
+        for engine in comparison.engines:
+            _print_engine(engine)
+        for note in comparison.notes:
+            console.out(note)
+    console.out(f"run folder: {run_dir}")
+
+
+def _entries(
+    stage: StageRow, evals: Mapping[str, EvalReport], engines: Mapping[str, EngineReport]
+) -> Iterable[tuple[str, EvalReport | None, EngineReport | None]]:
+    """(artefact text, its evaluation, its engine) per line of a stage; at least one."""
+    kinds = stage.record.by_kind() if stage.record is not None and stage.status in ("ran", "cached") else {}
+    shown = [kind for kind in _SHOWN if kind in kinds]
+    if not shown:
+        yield (
+            next((a.path.name for a in kinds.values()), f"({stage.status}: {stage.reason})" if not kinds else ""),
+            None,
+            None,
+        )
+    for kind in shown:
+        rows = _EVALUATED.get(kind, ())
+        name = kinds[kind].path.name
+        engine = engines.get(kind.removeprefix("engine-")) if kind.startswith("engine-") else None
+        if not rows:
+            yield name, None, None
+        for index, row in enumerate(rows):
+            yield (name if index == 0 else "  under autocast"), evals.get(row), engine
+    if stage.name == "build":
+        for name, engine in engines.items():
+            if not engine.built:
+                yield f"{name}: not built", evals.get(f"engine-{name}"), engine
+
+
+def _main_metric(comparison: Comparison | None) -> str:
+    """The first metric of the reference (the task names its main one first)."""
+    for report in comparison.evals if comparison else ():
+        if report.ran and report.metrics:
+            return next(iter(report.metrics))
+    return ""
+
+
+def _measured(report: EvalReport | None, metric: str) -> tuple[str, str, str, str]:
+    """Metric, agreement, largest error and SNR of one evaluation, as printed."""
+    if report is None:
+        return ("", "", "", "")
+    if not report.ran:
+        return ("not run", "", "", "")
+    value = report.metrics.get(metric)
+    score = f"{value:.4f}" if value is not None else ("unknown" if metric else "")
+    agree = "" if report.agreement is None else f"{100 * report.agreement:.1f} %"
+    if report.stage == report.reference:
+        return (score, agree and "reference", "", "") if report.agreement is not None else (score, "reference", "", "")
+    if report.exact:
+        return (score, agree, "equal", "")
+    if report.max_abs_error is None:
+        error = f"{report.non_finite} not finite" if report.non_finite else "unknown"
+    else:
+        error = f"{report.max_abs_error:.2g}"
+    return (score, agree, error, "" if report.snr_db is None else f"{report.snr_db:.1f}")
+
+
+def _share(engine: EngineReport | None) -> str:
+    """Layers in the precision asked for, of all that compute: the unknown ones are never left out."""
+    if engine is None or not engine.built:
+        return ""
+    if engine.summary is None:
+        return "unknown"
+    found = engine.summary
+    text = f"{found.as_asked} of {found.total}"
+    unknown = found.unknown + found.possible
+    return f"{text}, {unknown} unknown" if unknown else text
+
+
+def _time(stage: StageRow) -> str:
+    if stage.status == "cached":
+        return "cached"
+    return f"{stage.seconds:.1f} s" if stage.seconds is not None else stage.status
+
+
+def _print_how(comparison: Comparison) -> None:
+    """How each number came about; rows that share it are told together."""
+    ran: dict[str, list[str]] = {}
+    missed: dict[str, list[str]] = {}
+    for report in comparison.evals:
+        (ran if report.ran else missed).setdefault(report.how if report.ran else report.reason, []).append(report.stage)
+    reference = next((e.reference for e in comparison.evals if e.ran), "")
+    console.out(f"errors against {reference}, {comparison.provenance.samples} test samples")
+    for how, names in ran.items():
+        console.out(f"  {', '.join(names)}: {how}")
+    for reason, names in missed.items():
+        console.out(f"  {', '.join(names)} not run: {reason}")
+    for report in comparison.evals:
+        for note in report.notes:
+            console.out(f"  {report.stage}: {note}")
+
+
+def _print_engine(engine: EngineReport) -> None:
+    """The layers of one engine that are not, or not provably, in the precision asked for."""
+    if not engine.built:
+        return  # told among the rows that did not run
+    counted = engine.summary
+    layers = [x for x in engine.layers if x.verdict in _PROBLEMS and x.kind in _COUNTED]
+    expected = f", {counted.expected} kept higher on purpose" if counted and counted.expected else ""
+    copies = f", {counted.copies} reformats and casts" if counted else ""
+    total = f"{_share(engine)} layers in the precision asked for{expected}{copies}"
+    console.out(f"engine {engine.name}: {total}")
+    layers.sort(key=lambda x: _PROBLEMS.index(x.verdict))
+    if layers:
+        rows = [
+            (x.verdict.value, _where(x), f"{x.asked or '?'} -> {x.compute or '?'}", x.reason) for x in layers[:_MOST]
+        ]
+        console.table(("Verdict", "Layer", "Asked, built", "Why"), rows, ratio="Why")
+    if len(layers) > _MOST:
+        console.out(f"  and {len(layers) - _MOST} more layers in comparison.json")
+    for problem in engine.problems[:_MOST]:
+        console.out(f"  {problem}")
+    if len(engine.problems) > _MOST:
+        console.out(f"  and {len(engine.problems) - _MOST} more problems in comparison.json")
+
+
+def _where(layer: LayerRecord) -> str:
+    """A layer by its ONNX nodes and torch module, else by the builder's name."""
+    if not layer.onnx_nodes:
+        return layer.name
+    nodes = layer.onnx_nodes[0] + (f" +{len(layer.onnx_nodes) - 1}" if len(layer.onnx_nodes) > 1 else "")
+    return f"{nodes} ({layer.module})" if layer.module else nodes
