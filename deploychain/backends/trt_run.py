@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from deploychain.environment import gpu_name
 from deploychain.errors import CapabilityError, StageError
 
 Arrays = dict[str, npt.NDArray[Any]]
+_CUDA_ERROR = re.compile(r"\((cudaError \d+: [^()]+)\)")
 
 
 class Engine:
@@ -112,8 +115,10 @@ class Engine:
     def _why(self, error: Exception | None = None) -> str:
         """The library's first error message; the others follow from it."""
         said = [text for severity, text in self._log.rows if severity in ("INTERNAL_ERROR", "ERROR")]
-        text = said[0] if said else str(error) if error is not None else "it gave no reason"
-        return " ".join(text.split())
+        text = " ".join((said[0] if said else str(error) if error is not None else "it gave no reason").split())
+        cuda = _CUDA_ERROR.search(text)  # the rest of such a message names the library's source files
+        where = "" if gpu_name() else " (this machine has no NVIDIA GPU)"
+        return f"{cuda[1]}{where}" if cuda else text
 
 
 def _make_logger(trt: Any) -> Any:

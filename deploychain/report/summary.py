@@ -5,6 +5,8 @@ Everything printed was measured by the stages; nothing is computed here but shar
 
 from __future__ import annotations
 
+import textwrap
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -86,7 +88,7 @@ def print_comparison(comparison: Comparison | None, stages: Sequence[StageRow], 
         for engine in comparison.engines:
             _print_engine(engine)
         for note in comparison.notes:
-            console.out(note)
+            _out(note)
     console.out(f"run folder: {run_dir}")
 
 
@@ -169,26 +171,27 @@ def _print_how(comparison: Comparison) -> None:
     for report in comparison.evals:
         (ran if report.ran else missed).setdefault(report.how if report.ran else report.reason, []).append(report.stage)
     reference = next((e.reference for e in comparison.evals if e.ran), "")
-    console.out(f"errors against {reference}, {comparison.provenance.samples} test samples")
+    _out(f"errors against {reference}, {comparison.provenance.samples} test samples")
     for how, names in ran.items():
-        console.out(f"  {', '.join(names)}: {how}")
+        _out(f"{', '.join(names)}: {how}", indent=2)
     for reason, names in missed.items():
-        console.out(f"  {', '.join(names)} not run: {reason}")
+        _out(f"{', '.join(names)} not run: {reason}", indent=2)
     for report in comparison.evals:
         for note in report.notes:
-            console.out(f"  {report.stage}: {note}")
+            _out(f"{report.stage}: {note}", indent=2)
 
 
 def _print_engine(engine: EngineReport) -> None:
     """The layers of one engine that are not, or not provably, in the precision asked for."""
     if not engine.built:
         return  # told among the rows that did not run
-    counted = engine.summary
-    layers = [x for x in engine.layers if x.verdict in _PROBLEMS and x.kind in _COUNTED]
-    expected = f", {counted.expected} kept higher on purpose" if counted and counted.expected else ""
-    copies = f", {counted.copies} reformats and casts" if counted else ""
-    total = f"{_share(engine)} layers in the precision asked for{expected}{copies}"
-    console.out(f"engine {engine.name}: {total}")
+    counted = [x for x in engine.layers if x.kind in _COUNTED]
+    layers = [x for x in counted if x.verdict in _PROBLEMS]
+    copies = f", {engine.summary.copies} reformats and casts" if engine.summary else ""
+    _out(f"engine {engine.name}: {_share(engine)} layers in the precision asked for{copies}")
+    exempt = Counter(x.reason for x in counted if x.verdict is LayerVerdict.EXPECTED)
+    for reason, count in exempt.most_common(3):
+        _out(f"{count} as expected: {reason}", indent=2)
     layers.sort(key=lambda x: _PROBLEMS.index(x.verdict))
     if layers:
         rows = [
@@ -196,11 +199,11 @@ def _print_engine(engine: EngineReport) -> None:
         ]
         console.table(("Verdict", "Layer", "Asked, built", "Why"), rows, ratio="Why")
     if len(layers) > _MOST:
-        console.out(f"  and {len(layers) - _MOST} more layers in comparison.json")
+        _out(f"and {len(layers) - _MOST} more layers in comparison.json", indent=2)
     for problem in engine.problems[:_MOST]:
-        console.out(f"  {problem}")
+        _out(problem, indent=2)
     if len(engine.problems) > _MOST:
-        console.out(f"  and {len(engine.problems) - _MOST} more problems in comparison.json")
+        _out(f"and {len(engine.problems) - _MOST} more problems in comparison.json", indent=2)
 
 
 def _where(layer: LayerRecord) -> str:
@@ -209,3 +212,10 @@ def _where(layer: LayerRecord) -> str:
         return layer.name
     nodes = layer.onnx_nodes[0] + (f" +{len(layer.onnx_nodes) - 1}" if len(layer.onnx_nodes) > 1 else "")
     return f"{nodes} ({layer.module})" if layer.module else nodes
+
+
+def _out(text: str, indent: int = 0) -> None:
+    """A line of prose, wrapped to the width of the tables."""
+    margin = " " * indent
+    for line in textwrap.wrap(text, console.WIDTH, initial_indent=margin, subsequent_indent=margin + "  "):
+        console.out(line)
