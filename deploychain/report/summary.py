@@ -153,9 +153,27 @@ def _share(engine: EngineReport | None) -> str:
     if engine.summary is None:
         return "unknown"
     found = engine.summary
-    text = f"{found.as_asked} of {found.total}"
     unknown = found.unknown + found.possible
-    return f"{text}, {unknown} unknown" if unknown else text
+    return f"{found.as_asked} of {found.total}" + (f", {unknown} unknown" if unknown else "")
+
+
+def _counts(engine: EngineReport) -> str:
+    """The same in a sentence, with what else was counted."""
+    found = engine.summary
+    if found is None:
+        return "nothing is known of the precision of its layers"
+    parts = [f"{found.as_asked} of {found.total} layers in the precision asked for"]
+    parts += [
+        f"{count} {what}"
+        for count, what in (
+            (found.demoted, "lower than asked"),
+            (found.fallback, "higher than asked"),
+            (found.unknown + found.possible, "unknown"),
+            (found.copies, "reformats and casts"),
+        )
+        if count
+    ]
+    return ", ".join(parts)
 
 
 def _time(stage: StageRow) -> str:
@@ -187,8 +205,7 @@ def _print_engine(engine: EngineReport) -> None:
         return  # told among the rows that did not run
     counted = [x for x in engine.layers if x.kind in _COUNTED]
     layers = [x for x in counted if x.verdict in _PROBLEMS]
-    copies = f", {engine.summary.copies} reformats and casts" if engine.summary else ""
-    _out(f"engine {engine.name}: {_share(engine)} layers in the precision asked for{copies}")
+    _out(f"engine {engine.name}: {_counts(engine)}")
     exempt = Counter(x.reason for x in counted if x.verdict is LayerVerdict.EXPECTED)
     for reason, count in exempt.most_common(3):
         _out(f"{count} as expected: {reason}", indent=2)
