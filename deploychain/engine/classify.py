@@ -121,12 +121,12 @@ def _kind(
         return LayerKind.COPY, "QDQ" if key in ("quantize", "dequantize") else None
     if key in _HELPERS or key.endswith("shape_call"):
         return LayerKind.HELPER, None
+    if key == "myelin" or key.startswith("dla") or "{ForeignNode[" in name:
+        return LayerKind.OPAQUE, None
     if tensors and all(t.dtype is not None and t.dtype.is_index for t in tensors):
         return LayerKind.INTEGER, None
     if key in _MOVES or parameter_type.lower() in _MOVES:
         return LayerKind.DATA_MOVEMENT, None
-    if key == "myelin" or key.startswith("dla") or "{ForeignNode[" in name:
-        return LayerKind.OPAQUE, None
     if key == "kgen":
         words = kernel_words(name)
         if words and all(word in CAST_WORDS for word in words):

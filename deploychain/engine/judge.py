@@ -99,7 +99,11 @@ def judge_layers(
     if quantised:
         wanted = {**(wanted or {}), **dict.fromkeys(quantised, Precision.INT8)}
     pins = dict(pinned) if isinstance(pinned, Mapping) else dict.fromkeys(pinned, Precision.FP32)
-    computes = {layer.compute for layer in layers if layer.kind is LayerKind.COMPUTE and layer.compute is not None}
+    types = {layer.compute for layer in layers if layer.kind is LayerKind.COMPUTE and layer.compute is not None}
+    for layer in layers:
+        if layer.kind in ARITHMETIC:
+            types |= float_types((*layer.inputs, *layer.outputs))
+    types = {p for p in types if not p.is_index}
     request = _Request(
         asked=asked,
         allowed=frozenset(allowed),
@@ -107,7 +111,7 @@ def judge_layers(
         pinned=pins,
         op_types=op_types,
         network=network_border(layers, network_io),
-        whole=bool(computes) and computes <= _FULL and LayerKind.OPAQUE not in {layer.kind for layer in layers},
+        whole=bool(types) and types <= _FULL,
         claimed=frozenset(
             node
             for layer in layers
@@ -334,7 +338,10 @@ def _against_engine(layer: LayerRecord, request: _Request) -> tuple[LayerVerdict
 
 
 def _unjudged(layer: LayerRecord, asked: Precision) -> tuple[LayerVerdict, str]:
-    types = float_types((*layer.inputs, *layer.outputs))
+    tensors = (*layer.inputs, *layer.outputs)
+    types = float_types(tensors)
+    if layer.kind is LayerKind.OPAQUE and tensors and all(t.dtype is not None and t.dtype.is_index for t in tensors):
+        return LayerVerdict.EXPECTED, "only indices and shapes at its borders"
     words = "/".join(_upper(p) for p in sorted(types, key=lambda p: -p.rank))
     if not types:
         return LayerVerdict.UNKNOWN, "no tensor type, weight type or telling tactic is printed"

@@ -1,0 +1,170 @@
+"""trtexec logs and other text that TensorRT printed: read in one pass, line by line, in bounded memory."""
+
+from __future__ import annotations
+
+import re
+
+from deploychain.engine.model import FileKind, FileReading, Run
+from deploychain.engine.runs import RunBuilder
+from deploychain.engine.textfile import LineSource
+
+_BANNER = re.compile(r"&&&& (RUNNING|PASSED|FAILED|WAIVED) (.*)$", re.S)
+_TIMED = re.compile(r"\[\d\d/\d\d/\d{4}-\d\d:\d\d:\d\d\] (?:\[TRT\] )?\[([FEWIV])\](?: \[TRT\])?(?: |$)")
+_UNTIMED = re.compile(r"(?:\[TRT\] )?\[([FEWIV])\](?: \[TRT\])?(?: |$)")
+_PYTHON7 = re.compile(r"\[TensorRT\] (VERBOSE|INFO|WARNING|ERROR|INTERNAL ERROR): ")
+_LEVELS = {"VERBOSE": "V", "INFO": "I", "WARNING": "W", "ERROR": "E", "INTERNAL ERROR": "F"}
+_SKIP_WORDS = ("] [V] ", "] VERBOSE: ")
+_KEPT_RUNS = 200
+
+
+class LogReader:
+    """Feeds lines to the run, block and profile readers, and splits the file into runs."""
+
+    def __init__(self, path: str, max_layers: int) -> None:
+        self._path = path
+        self._max_layers = max_layers
+        self._runs: list[Run] = []
+        self._omitted: dict[str, int] = {}
+        self._run = RunBuilder(path, max_layers)
+        self.banners = 0
+        self.stamped = 0
+        self.builder_text = False
+        self.inspector_text = False
+        self.torn = 0
+        self.json_hint = False  # layer JSON stands somewhere in the text
+
+    def feed(self, line: str) -> None:
+        """Take one clean line."""
+        at = line.find("&&&& ")
+        if at >= 0:
+            found = _BANNER.search(line, at)
+            if found:
+                self._banner(found.group(1), found.group(2))
+                return
+        found = _TIMED.match(line) or _UNTIMED.match(line)
+        if found is None and "[" in line:
+            # Behind a prompt or a prefix that is not common to the lines, or a line torn by another stream.
+            found = _TIMED.search(line)
+            if found is not None and found.start() > 0:
+                before = line[: found.start()]
+                if before.strip() and not before.endswith((" ", "\t", ":", "|", "]")):
+                    self.torn += 1
+                    self._run.plain(before)
+        if found is not None:
+            self.stamped += 1
+            text = line[found.end() :]
+            second = _TIMED.search(text) if "/20" in text else None
+            if second is not None:
+                self.torn += 1
+                self._message(found.group(1), text[: second.start()])
+                self._message(second.group(1), text[second.end() :])
+            else:
+                self._message(found.group(1), text)
+            return
+        if line.startswith("[TensorRT] "):
+            old = _PYTHON7.match(line)
+            if old is not None:
+                self.stamped += 1
+                self._message(_LEVELS[old.group(1)], line[old.end() :])
+                return
+        if '"Layers"' in line or '"LayerType"' in line:
+            self.json_hint = True
+        self._run.plain(line)
+
+    def _message(self, level: str, text: str) -> None:
+        self._run.message(level, text)
+
+    def _banner(self, status: str, rest: str) -> None:
+        self.banners += 1
+        if status == "RUNNING":
+            self._close()
+            self._run.running(rest)
+        else:
+            self._run.end(status, rest)
+
+    def _close(self) -> None:
+        if self._run.empty:
+            return
+        run = self._run.build()
+        if len(self._runs) < _KEPT_RUNS:
+            self._runs.append(run)
+        else:
+            # Keep the last of the many; of the others, the statuses count.
+            previous = self._runs[-1]
+            self._omitted[previous.status] = self._omitted.get(previous.status, 0) + 1
+            self._runs[-1] = run
+        self._run = RunBuilder(self._path, self._max_layers)
+
+    def finish(self) -> tuple[tuple[Run, ...], list[str]]:
+        """The runs, and notes about the file as a whole."""
+        self._close()
+        notes = []
+        if self.torn:
+            notes.append(f"{self.torn} lines were torn by another stream and were split")
+        if self._omitted:
+            words = ", ".join(f"{n} {status}" for status, n in sorted(self._omitted.items()))
+            notes.append(f"{sum(self._omitted.values())} runs in the middle are counted, not listed: {words}")
+        return tuple(self._runs), notes
+
+
+def read_log(source: LineSource, size: int) -> FileReading:
+    """Read a text file of any kind that TensorRT or trtexec prints.
+
+    Raises:
+        ArtifactError: the file cannot be read to its end.
+    """
+    path = str(source.path)
+    # A line about a layer has some eighty bytes or more: a bound on objects that real files never meet.
+    reader = LogReader(path, max_layers=2000 + size // 48)
+    feed, clean = reader.feed, source.clean
+    verbose, old_verbose = _SKIP_WORDS
+    for lines in source.chunks():
+        for line in lines:
+            # By far the most lines of a verbose log are auto-tuning: nothing there says what was chosen.
+            if (
+                (verbose in line or old_verbose in line)
+                and "Layer" not in line
+                and "&&&&" not in line
+                and "affected weights" not in line
+                and "] [" not in line[100:]
+            ):
+                continue
+            feed(clean(line))
+    runs, notes = reader.finish()
+    return _reading(path, runs, notes, reader)
+
+
+def _reading(path: str, runs: tuple[Run, ...], notes: list[str], reader: LogReader) -> FileReading:
+    listings = [listing for run in runs for listing in run.listings]
+    kind: FileKind = "log"
+    if not reader.banners:
+        sources = {listing.source for listing in listings}
+        if "builder" in sources and not reader.stamped:
+            kind = "builder-text"
+        elif "polygraphy" in sources:
+            kind = "polygraphy-inspect"
+        elif listings and not reader.stamped:
+            kind = "inspector-text"
+        elif any(run.tool == "polygraphy debug precision" for run in runs):
+            kind = "polygraphy-debug"
+    if not runs or (not reader.banners and not reader.stamped and not listings and not _has_content(runs)):
+        return FileReading(
+            path,
+            "other",
+            "not an artefact of TensorRT: no banner, no log line, no layer, no profile was found in it",
+            notes=tuple(notes),
+            facts={"embedded_json": True} if reader.json_hint else {},
+        )
+    facts: dict[str, object] = {"embedded_json": True} if reader.json_hint and not listings else {}
+    return FileReading(path, kind, _problem(runs), runs=runs, notes=tuple(notes), facts=facts)
+
+
+def _has_content(runs: tuple[Run, ...]) -> bool:
+    return any(
+        run.profile or run.throughput_qps is not None or run.latency or run.dla_layers or run.tool for run in runs
+    )
+
+
+def _problem(runs: tuple[Run, ...]) -> str | None:
+    problems = [problem for run in runs for problem in run.problems]
+    return problems[0] if problems else None

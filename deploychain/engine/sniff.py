@@ -1,0 +1,137 @@
+"""What a file is, by its content: names lie (layer JSON is kept in .log, .txt and .graph.json files)."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from deploychain.engine.layerjson import parse_layer_json
+from deploychain.engine.log import read_log
+from deploychain.engine.model import FileKind, FileReading, Listing
+from deploychain.engine.polygraphy import parse_polygraphy_json
+from deploychain.engine.profiles import parse_profile_json
+from deploychain.engine.textfile import LineSource, detect_encoding, read_head, read_text
+from deploychain.engine.times import parse_times
+from deploychain.engine.trexmeta import SECTIONS, parse_trex_metadata
+from deploychain.errors import ArtifactError
+
+_LOG_START = re.compile(r"\[(?:\d\d/\d\d/\d{4}-|[FEWIVXS]\] |TRT\] |TensorRT\] )")
+_JSON_START = re.compile(r'\{\s*["}]|\[\s*[\[\]{"]')
+_PROFILE = re.compile(r'\[\s*\{\s*"count"\s*:|"timeMs"\s*:')
+_TIMES = re.compile(r'"(?:computeMs|latencyMs|startComputeMs)"\s*:')
+_LAYERS = re.compile(r'"(?:Layers|layers|LayerInfo|layerInfo)"\s*:\s*[\[{]|"LayerType"\s*:')
+_TREX = re.compile("|".join(rf'"{name}"\s*:\s*\{{' for name in SECTIONS))
+# Binary files that people pass by mistake, by their first bytes.
+_BINARY = (
+    (b"PK\x03\x04", "a zip archive (a PyTorch checkpoint?)"),
+    (b"\x1f\x8b", "a gzip archive: unpack it first"),
+    (b"ftrt", "a TensorRT engine: only TensorRT itself can list its layers (trtexec --exportLayerInfo)"),
+    (b"ptrt", "a TensorRT plan: only TensorRT itself can list its layers (trtexec --exportLayerInfo)"),
+    (b"\x89PNG", "an image"),
+    (b"%PDF", "a PDF document"),
+    (b"\x7fELF", "a program"),
+)
+_MAX_JSON = 1 << 30
+_OBJECT = re.compile(r'\{\s*"(?:Layers|ProfilingVerbosity)"\s*:')
+
+
+def read_file(path: Path) -> FileReading:
+    """Read one file of any kind. Never raises for its content: what is wrong stands in ``problem``."""
+    try:
+        if path.is_dir():
+            return FileReading(str(path), "other", "a folder: name the files in it")
+        head = read_head(path)
+        return _read(path, head)
+    except ArtifactError as error:
+        return FileReading(str(path), "other", error.message)
+
+
+def _read(path: Path, head: bytes) -> FileReading:
+    if not head:
+        return FileReading(str(path), "other", "the file is empty")
+    for magic, what in _BINARY:
+        if head.startswith(magic):
+            return FileReading(str(path), "other", f"not text: {what}")
+    encoding = detect_encoding(head)
+    start = head.decode(encoding, errors="replace").lstrip("\ufeff \t\r\n")
+    if encoding == "utf-8" and head[:4096].count(0) > 8 and not _LOG_START.search(start):
+        if b"onnx" in head[:4096] or b"pytorch" in head[:4096]:
+            return FileReading(str(path), "other", "an ONNX model: pass it with --model")
+        return FileReading(str(path), "other", "not text: a binary file (an engine or a model?)")
+    if _JSON_START.match(start) and not start.startswith('{"log":'):
+        refused = _json(path, start[:65536])
+        if refused.kind != "other" or start.lstrip("[ \r\n\t").startswith("{"):
+            return refused
+    reading = read_log(LineSource(path, head), path.stat().st_size)
+    return _embedded(path, reading) if reading.facts.get("embedded_json") else reading
+
+
+def _embedded(path: Path, reading: FileReading) -> FileReading:
+    """Layer JSON that a script printed among other lines."""
+    text = read_text(path, _MAX_JSON)
+    found = _OBJECT.search(text)
+    if found is None:
+        return reading
+    body = text[found.start() :]
+    try:
+        _, end = json.JSONDecoder(strict=False).raw_decode(body)
+        body = body[:end]
+    except (ValueError, RecursionError):
+        pass  # cut, or not JSON after all: the reader below says which
+    listing, problem = parse_layer_json(body)
+    if listing is None:
+        return reading
+    kind: FileKind = "layers" if reading.kind == "other" else reading.kind
+    return replace(reading, kind=kind, listing=listing, problem=problem if problem else None)
+
+
+def _json(path: Path, start: str) -> FileReading:
+    name = str(path)
+    if '"polygraphy_class"' in start or start.lstrip("{ \r\n\t").startswith('"lst"'):
+        return _polygraphy(path)
+    if _PROFILE.search(start[:4096]):
+        profile, problem = parse_profile_json(read_text(path, _MAX_JSON))
+        return FileReading(name, "profile", problem, profile=profile)
+    if _TIMES.search(start[:4096]):
+        times, problem = parse_times(read_text(path, _MAX_JSON))
+        kind: FileKind = "times" if times else "other"
+        return FileReading(name, kind, problem, times=times, notes=times.notes if times else ())
+    if _TREX.search(start):
+        run, problem = parse_trex_metadata(read_text(path, _MAX_JSON), name)
+        return FileReading(name, "trex-metadata" if run else "other", problem, runs=(run,) if run else ())
+    text = read_text(path, _MAX_JSON)
+    if _LAYERS.search(start) or _LAYERS.search(text):
+        listing, problem = parse_layer_json(text)
+        if listing is not None:
+            return FileReading(name, "layers", problem or _listing_problem(listing), listing=listing)
+        return FileReading(name, "layers" if "cut" in (problem or "") else "other", problem)
+    if '"values"' in start and '"dimensions"' in start:
+        return FileReading(name, "outputs", "output values (--exportOutput): they say nothing about layers or time")
+    if '"polygraphy_class"' in text:
+        return _polygraphy(path)
+    return FileReading(
+        name,
+        "other",
+        "JSON that is none of layer information, profile, query times or TREx metadata",
+    )
+
+
+def _listing_problem(listing: Listing) -> str | None:
+    if not listing.layers:
+        return (
+            "the list of layers is empty (profiling verbosity none): precision is unknown; "
+            "build with --profilingVerbosity=detailed"
+        )
+    if listing.names_only:
+        return "layer names only (default verbosity): precision is unknown; build with --profilingVerbosity=detailed"
+    return None
+
+
+def _polygraphy(path: Path) -> FileReading:
+    kind, facts, problem = parse_polygraphy_json(read_text(path, _MAX_JSON))
+    if not kind:
+        return FileReading(str(path), "other", problem)
+    full: FileKind = "polygraphy-results" if kind == "results" else "polygraphy-accuracy"
+    return FileReading(str(path), full, problem, facts=facts)
