@@ -21,6 +21,7 @@ from deploychain.errors import StageError
 
 BINS = 2048
 LEVELS = 128  # magnitudes of a symmetric INT8 value
+ENTROPY_CLIPS = 0.01  # largest share of values that the entropy method may clip
 _PIECE = 1 << 22  # values per histogram call: float32 counts stay exact
 
 Counts = npt.NDArray[np.float64]
@@ -148,8 +149,10 @@ def _entropy(counts: Counts) -> float:
     if counts.sum() == 0:
         return float(BINS)
     used = int(np.flatnonzero(counts)[-1]) + 1
+    # Where values are sparse (few grey levels) a range that clips nearly all of them has no divergence either.
+    within = int(np.searchsorted(counts.cumsum(), counts.sum() * (1 - ENTROPY_CLIPS))) + 1
     best, chosen = math.inf, float(used)
-    for edge in range(min(LEVELS, used), used + 1, 8):
+    for edge in range(max(min(LEVELS, used), within), used + 1, 8):
         observed = counts[:edge].copy()
         outliers = counts[edge:].sum()
         level = np.minimum(np.arange(edge) * LEVELS // edge, LEVELS - 1)

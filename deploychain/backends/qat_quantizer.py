@@ -8,14 +8,11 @@ Biases are not quantised: TensorRT adds them in FP32 and its parser refuses an I
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-
-if TYPE_CHECKING:
-    from deploychain.backends.qat_calibrate import Observer
 
 QUANT_MIN, QUANT_MAX = -128, 127
 # Ranges below this are those of dead channels; their scale only has to be positive and finite.
@@ -45,13 +42,12 @@ class FakeQuantizer(nn.Module):
         self.axis = axis
         self.register_buffer("scale", torch.ones(shape, dtype=torch.float32))
         self.register_buffer("zero_point", torch.zeros(shape, dtype=torch.int32))
-        self.observer: Observer | None = None  # set while calibrating: values pass unquantised
+        self.enabled = True  # off while calibrating: values pass as they are
         self.follows = False  # whether the range follows the data in training mode
         self.ratio = 1.0  # calibrated range / mean maximum of a batch
 
     def forward(self, x: Tensor) -> Tensor:
-        if self.observer is not None:
-            self.observer.update(x.detach())
+        if not self.enabled:
             return x
         if self.training and self.follows:
             self.follow(x.detach())
