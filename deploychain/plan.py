@@ -33,6 +33,8 @@ class NodePlan:
     overflow_share: float | None = None
     underflow_share: float | None = None
     local_snr_db: float | None = None
+    guard: str = ""  # FP32 nodes, proved by building: held, demoted, unknown; empty: not proved
+    anchored: bool = False  # a Clip to the range of FP32 behind it keeps the builder from folding it
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,7 @@ class ModelPlan:
     evaluations: int = 0  # model evaluations that the search took
     drop: float | None = None  # against FP32, in ``drop_of``
     drop_of: str = ""  # what drop measures: "top1, points" or "output error, %"
+    within: bool | None = None  # whether the drop is within the limit; None: no limit was given
     output: str = ""  # the converted model's file name
     opset: int | None = None
     casts: int | None = None  # Cast nodes in the converted model

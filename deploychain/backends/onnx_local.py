@@ -46,13 +46,14 @@ def local_snr(
         limit: samples used; the ratio needs far fewer than a range.
 
     Returns:
-        Node name -> dB; -inf where the low precision makes it non-finite, inf where nothing changes.
+        Node name -> dB; -inf where the low precision makes it non-finite, inf where nothing changes. For a
+        DequantizeLinear behind a QuantizeLinear: the signal over the error of the two together.
 
     Raises:
         StageError: onnxruntime refuses the data.
     """
     judged = [i for i in infos if _judged(i)]
-    if not judged:
+    if not judged and not any(i.op == "DequantizeLinear" for i in infos):
         return {}
     extended, measured = _shadowed(model, judged, LOW_TYPES[low])
     options = session_options()
@@ -107,6 +108,13 @@ def _shadowed(
             extra.append(helper.make_node("Cast", [f"{name}//half"], [rounded[name]], to=FLOAT))
         return rounded[name]
 
+    def compare(value: str, reference: str) -> tuple[str, str]:
+        off, signal, noise = (f"{value}//{s}" for s in ("error", "signal", "noise"))
+        extra.append(helper.make_node("Sub", [value, reference], [off]))
+        extra.append(helper.make_node("ReduceSumSquare", [reference], [signal], keepdims=0))
+        extra.append(helper.make_node("ReduceSumSquare", [off], [noise], keepdims=0))
+        return signal, noise
+
     for info in judged:
         node = by_name[info.name]
         shadow = NodeProto()
@@ -121,14 +129,15 @@ def _shadowed(
                 shadow.output[index] = f"{name}//shadow"
         extra.append(shadow)
         result = info.float_outputs[0]
-        half, again, off = (f"{result}//shadow//{s}" for s in ("half", "low", "error"))
+        half, again = (f"{result}//shadow//{s}" for s in ("half", "low"))
         extra.append(helper.make_node("Cast", [f"{result}//shadow"], [half], to=low_type))
         extra.append(helper.make_node("Cast", [half], [again], to=FLOAT))
-        extra.append(helper.make_node("Sub", [again, result], [off]))
-        pair = (f"{result}//signal", f"{result}//noise")
-        extra.append(helper.make_node("ReduceSumSquare", [result], [pair[0]], keepdims=0))
-        extra.append(helper.make_node("ReduceSumSquare", [off], [pair[1]], keepdims=0))
-        measured[info.name] = pair
+        measured[info.name] = compare(again, result)
+    producers = {out: node for node in graph.node for out in node.output if out}
+    for node in graph.node:
+        quantiser = producers.get(node.input[0]) if node.op_type == "DequantizeLinear" else None
+        if quantiser is not None and quantiser.op_type == "QuantizeLinear":
+            measured[node.name] = compare(node.output[0], quantiser.input[0])
     graph.node.extend(extra)
     del graph.output[:]
     graph.output.extend(helper.make_tensor_value_info(n, TensorProto.FLOAT, []) for p in measured.values() for n in p)

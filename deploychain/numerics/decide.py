@@ -11,7 +11,8 @@ import fnmatch
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from deploychain.numerics.nodes import DATA_MOVEMENT, EXACT, HEAVY, QUANTISABLE, Constant, NodeInfo, Wiring
+from deploychain.numerics.islands import quantised_nodes, settle
+from deploychain.numerics.nodes import DATA_MOVEMENT, Constant, NodeInfo, Wiring
 from deploychain.numerics.range import FP16_MAX, FP16_TO_ZERO, TensorRange
 from deploychain.plan import Finding, NodePlan
 
@@ -34,6 +35,7 @@ class Rules:
     init_max: float = FP16_MAX
     pins: Mapping[str, str] = field(default_factory=dict)  # node name pattern -> precision
     judge_local: bool = True
+    feed_depth: int = 1  # how many computing nodes before a sensitive one stay FP32 as well
 
     def pinned(self, name: str) -> tuple[str, str] | None:
         """(pattern, precision) of the last pin that matches; later pins win, as in a .gitignore."""
@@ -84,13 +86,12 @@ class _Decision:
         self.wiring = Wiring.of(infos)
         self.findings: list[Finding] = []
         self.grid = {name: f"{sampler} samples a map over {GRID_SIDE} wide" for name, sampler in self._grid_chains()}
-        self.quantised = {i.name for i in infos if self._is_quantised(i)}
+        self.quantised = quantised_nodes(infos)
 
     def run(self) -> tuple[tuple[NodePlan, ...], tuple[Finding, ...]]:
         plans = {info.name: self._plan(info) for info in self.infos}
         self._sensitive_inputs(plans)
-        self._follow_producers(plans)
-        self._merge_islands(plans)
+        settle(plans, self.wiring, self.low)
         return tuple(plans.values()), tuple(self.findings)
 
     # --- one node -----------------------------------------------------------------------------------------------
@@ -116,12 +117,19 @@ class _Decision:
         self._report_non_finite(info)
         if info.op in ("QuantizeLinear", "DequantizeLinear"):
             return "int8", "quantised", "quantiser: FP32 scale, as opset 17 wants it"
-        if info.name in self.quantised:
-            return "int8", "quantised", "quantised: its inputs come from DequantizeLinear"
+        if info.name in self.quantised:  # a pin to another precision has removed its quantisers before
+            return "int8", "quantised", f"quantised: its inputs come from DequantizeLinear{self._quantiser_snr(info)}"
         if not info.is_float:
             return info.output_type or "int64", "integer", "carries shapes, indices or masks"
         # Findings are made for pinned nodes too: the user shall know what a pin does.
-        rules = (self._by_operator, self._by_weights, self._by_range, self._by_divisor, self._by_local, self._by_data_max)
+        rules = (
+            self._by_operator,
+            self._by_weights,
+            self._by_range,
+            self._by_divisor,
+            self._by_local,
+            self._by_data_max,
+        )
         by_data = next((found for found in [rule(info) for rule in rules] if found is not None), None)
         pinned = self.rules.pinned(info.name)
         if pinned is not None:
@@ -133,6 +141,10 @@ class _Decision:
         if by_data is not None:
             return "fp32", by_data[0], by_data[1]
         return self.low, "in-range", self._in_range(info)
+
+    def _quantiser_snr(self, info: NodeInfo) -> str:
+        known = [self.local_snr[n] for n in self.wiring.quantisers(info) if n in self.local_snr]
+        return f", quantiser SNR {min(known):.0f} dB" if known else ""
 
     def _in_range(self, info: NodeInfo) -> str:
         largest = self._largest(info)
@@ -281,7 +293,7 @@ class _Decision:
         )
         severity = "note" if info.op == "Sqrt" and not self._divides(info) else "error"
         self._finding(info, "underflow", severity, detail, "kept in FP32")
-        return "underflow", detail
+        return "divisor", detail
 
     def _divides(self, info: NodeInfo) -> bool:
         return any(
@@ -300,24 +312,6 @@ class _Decision:
         return "sensitive", detail
 
     # --- the graph ----------------------------------------------------------------------------------------------
-
-    def _is_quantised(self, info: NodeInfo) -> bool:
-        """TensorRT runs it in INT8: fed by DequantizeLinear, and quantisable or just handing values on."""
-
-        def dequantised(name: str) -> bool:
-            made = self.wiring.source(name)
-            return made is not None and made.op == "DequantizeLinear"
-
-        if info.op in QUANTISABLE:
-            return len(info.inputs) > 1 and all(dequantised(n) for n in info.inputs[:2])
-        if info.op in ("MaxPool", *DATA_MOVEMENT) and info.float_inputs:
-            readers = self.wiring.following(info)
-            return (
-                all(dequantised(n) for n in info.float_inputs)
-                and bool(readers)
-                and all(r.op == "QuantizeLinear" for r in readers)
-            )
-        return False
 
     def _grid_chains(self) -> Iterator[tuple[str, str]]:
         """(node, sampler): GridSample on a wide map and the element-wise nodes that compute its coordinates."""
@@ -339,53 +333,26 @@ class _Decision:
     def _sensitive_inputs(self, plans: dict[str, NodePlan]) -> None:
         """Where a node suffers from rounded inputs, those who make the inputs must not round them either."""
         for info in self.infos:
-            if plans[info.name].rule not in ("sensitive", "grid"):
+            rule = plans[info.name].rule
+            if rule not in ("sensitive", "divisor", "grid"):
                 continue
-            inputs = (
-                info.inputs[1:2] if info.op == "GridSample" and plans[info.name].rule == "grid" else info.float_inputs
-            )
-            for name in inputs:
-                made = self.wiring.maker(name)
-                while made is not None and plans[made.name].precision == self.low and plans[made.name].rule != "pin":
-                    why = f"its result feeds {info.name}, which needs FP32 inputs"
-                    plans[made.name] = replace(plans[made.name], precision="fp32", rule="feeds-sensitive", reason=why)
-                    made = (
-                        self.wiring.maker(made.float_inputs[0])
-                        if made.op in DATA_MOVEMENT and made.float_inputs
-                        else None
-                    )
+            inputs = info.inputs[1:2] if info.op == "GridSample" and rule == "grid" else info.float_inputs
+            level = list(inputs)
+            for _ in range(self.rules.feed_depth):
+                level = [name for tensor in level for name in self._keep_wide(plans, tensor, info)]
 
-    def _follow_producers(self, plans: dict[str, NodePlan]) -> None:
-        """Nodes that only hand values on take the precision of their input: a cast there would buy nothing."""
-        for info in self.infos:
-            plan = plans[info.name]
-            if info.op not in EXACT or plan.rule not in ("data-max", "in-range") or info.not_lowerable:
-                continue
-            makers = [plans[m.name] for m in self.wiring.feeding(info)]
-            if not makers or any(m.precision not in ("fp32", self.low) for m in makers):
-                continue
-            wide = [m for m in makers if m.precision == "fp32"]
-            target = "fp32" if 2 * len(wide) > len(makers) else self.low
-            if target != plan.precision:
-                source = (wide or makers)[0].name
-                reason = f"hands on the values of {source}, in their precision ({plan.reason})"
-                plans[info.name] = replace(plan, precision=target, rule="follows", reason=reason)
-
-    def _merge_islands(self, plans: dict[str, NodePlan]) -> None:
-        """A light low-precision node with FP32 on every side costs two casts and saves nothing."""
-        for info in self.infos:
-            plan = plans[info.name]
-            if plan.precision != self.low or plan.rule == "pin" or info.op in HEAVY:
-                continue
-            before, after = self.wiring.feeding(info), self.wiring.following(info)
-            around = [plans[n.name].precision for n in (*before, *after)]
-            if len(before) and len(after) and all(p == "fp32" for p in around):
-                plans[info.name] = replace(
-                    plan,
-                    precision="fp32",
-                    rule="island",
-                    reason=f"between FP32 nodes only: two casts saved ({plan.reason})",
-                )
+    def _keep_wide(self, plans: dict[str, NodePlan], tensor: str, sensitive: NodeInfo) -> tuple[str, ...]:
+        """Raise the node that computed a tensor, and the data movement behind it; returns that node's inputs."""
+        made = self.wiring.maker(tensor)
+        while made is not None:
+            plan = plans[made.name]
+            if plan.precision == self.low and plan.rule != "pin":
+                why = f"its result feeds {sensitive.name}, which needs FP32 inputs"
+                plans[made.name] = replace(plan, precision="fp32", rule="feeds-sensitive", reason=why)
+            if made.op not in DATA_MOVEMENT or not made.float_inputs:
+                return made.float_inputs
+            made = self.wiring.maker(made.float_inputs[0])
+        return ()
 
     # --- helpers ------------------------------------------------------------------------------------------------
 

@@ -95,3 +95,8 @@ class Wiring:
         while made is not None and made.op in DATA_MOVEMENT and made.float_inputs:
             made = self.maker(made.float_inputs[0])
         return made
+
+    def quantisers(self, info: NodeInfo) -> tuple[str, ...]:
+        """The DequantizeLinear nodes that a node reads."""
+        found = (self.source(name) for name in info.inputs if name)
+        return tuple(n.name for n in found if n is not None and n.op == "DequantizeLinear")

@@ -48,8 +48,8 @@ def run(job: Job[PlanSettings]) -> StageResult:
             keep_io_types=settings.keep_io_types,
             modules=modules,
         )
-        with job.progress(f"ranges of {name}") as progress:
-            made = make_plan(request, progress=lambda done, total: progress.update(done, total))
+        with job.progress(f"plan {name}") as progress:
+            made = make_plan(request, lambda step, done, total: progress.update(done, total, step=step))
         models[name] = made
         artifacts[f"onnx-{name}"] = made.output
         _tell(job, name, made)
@@ -134,7 +134,7 @@ STAGE = Stage(
     accepts=("onnx-qat", "export-report", "data"),
     produces=("onnx-fp16", "onnx-int8", "precision-plan"),
     facts=("onnx", "onnxruntime", "modelopt"),
-    uses_task=True,
+    uses_task=False,  # a chain that starts from a foreign ONNX file calibrates on `data`
     run=run,
     needs=("onnx", "onnxruntime", "modelopt"),
 )

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from deploychain.errors import StageError
 from deploychain.numerics.decide import Rules, decide
-from deploychain.plan import ModelPlan, apply_plan
+from deploychain.numerics.drop import Metric, Yardstick
+from deploychain.numerics.islands import quantised_nodes
+from deploychain.numerics.nodes import NodeInfo
+from deploychain.numerics.range import TensorRange
+from deploychain.plan import Finding, ModelPlan, NodePlan, apply_plan
+from deploychain.stages.plan_search import fingerprint_of, low_nodes, search_int8, search_low
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+    from deploychain.backends.onnx_emulate import Emulator
 
 Arrays = Mapping[str, npt.NDArray[Any]]
+SMALL_ERROR = 0.01  # relative output error, 40 dB: below it nothing is done about sensitive nodes' inputs
+_DEEPEST = 8
 
 
-def _silent(done: int, total: int) -> None:
+def _silent(step: str, done: int, total: int) -> None:
     return None
 
 
@@ -35,17 +47,41 @@ class PlanRequest:
     keep_io_types: bool = True
     modules: Mapping[str, str] = field(default_factory=dict)  # node -> torch module
     saved: ModelPlan | None = None  # re-apply this plan instead of deciding
+    max_drop: float | None = None  # search the smallest FP32 set that keeps the drop within this
+    budget: int = 200  # evaluations of a search
+    journal: Path | None = None  # evaluations of an interrupted search are kept here
+    metric: Metric | None = None  # over the outputs; None: the output error counts
+    metric_name: str = ""
+    prove_guards: bool = True
+    compute_capability: str = "8.9"
+    spared: frozenset[str] = frozenset()  # nodes of a Q/DQ model to leave unquantised
 
 
-def make_plan(request: PlanRequest, progress: Callable[[int, int], None] = _silent) -> ModelPlan:
-    """Measure, decide, convert and prove one model.
+@dataclass(frozen=True)
+class Measured:
+    """A prepared model with everything that was measured on it."""
+
+    model: ModelProto
+    infos: tuple[NodeInfo, ...]
+    inputs: dict[str, npt.NDArray[Any]]
+    ranges: Mapping[str, TensorRange]
+    local_snr: Mapping[str, float]
+    first_non_finite: str
+    samples: int
+    groups: int
+    batch_size: int
+    opset: int
+    low: str
+
+
+def measure(request: PlanRequest, progress: Callable[[str, int, int], None] = _silent) -> Measured:
+    """Load, prepare and measure a model: ranges of its tensors, local error of its nodes.
 
     Raises:
         ArtifactError: the file cannot be read.
-        StageError: the model is not FP32, the data do not fit, or the converted file is not valid; the node is named.
-        CapabilityError: ModelOpt is missing.
+        StageError: the model is not FP32, has no quantisers for int8, or the data do not fit.
     """
-    from deploychain.backends import autocast, onnx_graph, onnx_local, onnx_range
+    from deploychain.backends import onnx_emulate, onnx_graph, onnx_local, onnx_range
 
     where = str(request.source)
     loaded = onnx_graph.load(request.source)
@@ -53,40 +89,239 @@ def make_plan(request: PlanRequest, progress: Callable[[int, int], None] = _sile
     version = onnx_graph.opset(loaded)
     model = onnx_graph.prepare(loaded)
     del loaded
-    quantised = onnx_graph.count_ops(model, "QuantizeLinear", "DequantizeLinear") > 0
-    if request.precision == "int8" and not quantised:
+    low = "bf16" if request.precision == "bf16" else "fp16"
+    infos = onnx_graph.node_infos(model, request.modules, low)
+    if request.precision == "int8" and not any(i.op == "QuantizeLinear" or i.op == "DequantizeLinear" for i in infos):
         raise StageError(
             "the model has no QuantizeLinear nodes, so that there is nothing to plan in INT8",
             where=where,
-            remedy="give the Q/DQ model (stage qat, or post-training quantisation)",
+            remedy="give a Q/DQ model: stage qat, or `deploychain plan quantise`",
         )
-    low = "bf16" if request.precision == "bf16" else "fp16"
-    infos = onnx_graph.node_infos(model, request.modules, low)
+    spared = _unquantised(infos, request)
+    if spared and onnx_emulate.skip_quantisers(model, spared):
+        model = onnx_graph.infer(model)
+        infos = onnx_graph.node_infos(model, request.modules, low)
     inputs = named_inputs(model, request.inputs)
-    report = onnx_range.measure(model, inputs, progress=progress)
+    report = onnx_range.measure(model, inputs, progress=lambda done, total: progress("ranges", done, total))
     local = onnx_local.local_snr(model, infos, inputs, low=low, batch_size=report.batch_size)
-    rules = Rules(low, request.data_max, request.init_max, request.pins)
-    nodes, findings = decide(infos, report.ranges, rules, local, report.first_non_finite)
-    if request.saved is not None:
-        nodes = apply_plan(nodes, request.saved, request.pins)
-    keep = request.keep_io_types
-    converted, removed = autocast.convert(model, {n.name: n.precision for n in nodes}, low=low, keep_io_types=keep)
-    onnx_graph.save(converted, request.output)
-    onnx_graph.check(request.output, version, where)
-    return ModelPlan(
-        precision=request.precision,
-        nodes=nodes,
-        findings=findings,
-        output=request.output.name,
-        opset=version,
-        casts=onnx_graph.count_ops(converted, "Cast"),
-        casts_removed=removed,
-        samples=report.samples,
-        notes=_notes(version, report.groups),
+    return Measured(
+        model,
+        infos,
+        inputs,
+        report.ranges,
+        local,
+        report.first_non_finite,
+        report.samples,
+        report.groups,
+        report.batch_size,
+        version,
+        low,
     )
 
 
-def named_inputs(model: Any, arrays: Arrays) -> dict[str, npt.NDArray[Any]]:
+def make_plan(request: PlanRequest, progress: Callable[[str, int, int], None] = _silent) -> ModelPlan:
+    """Measure, decide, search where asked, convert and prove one model.
+
+    Raises:
+        ArtifactError: the file cannot be read.
+        StageError: the model is not FP32, the data do not fit, or the converted file is not valid; the node is named.
+        CapabilityError: ModelOpt is missing.
+    """
+    from deploychain.backends.onnx_emulate import Emulator
+
+    found = measure(request, progress)
+    rules = Rules(found.low, request.data_max, request.init_max, request.pins)
+    emulator = Emulator(found.model, found.infos, found.inputs, low=found.low, batch_size=found.batch_size)
+    yardstick = _yardstick(request, found, emulator)
+    evaluations = 0
+    reached = True
+    extra: tuple[Finding, ...] = ()
+    if request.precision == "int8" and request.max_drop is not None and request.saved is None:
+        evaluations, extra, request = _spare_quantised(request, found, emulator, yardstick, progress)
+        found = measure(request, progress)
+        emulator = Emulator(found.model, found.infos, found.inputs, low=found.low, batch_size=found.batch_size)
+    nodes, findings, used = _decide(found, rules, emulator, yardstick, deepen=request.saved is None)
+    evaluations += used
+    if request.saved is not None:
+        nodes = apply_plan(nodes, request.saved, request.pins)
+    elif request.max_drop is not None and request.precision != "int8":
+        searched = search_low(
+            nodes,
+            found.infos,
+            found.local_snr,
+            emulator,
+            yardstick,
+            low=found.low,
+            limit=request.max_drop,
+            budget=request.budget,
+            journal=request.journal,
+            fingerprint=_fingerprint(request, found),
+            progress=lambda done, total: progress("search", done, total),
+        )
+        nodes, extra = searched.nodes, searched.findings
+        evaluations, reached = evaluations + searched.search.evaluations, searched.search.reached
+    nodes = tuple(_spared(n, request) for n in nodes)
+    drop = yardstick.drop(emulator.outputs(low_nodes(nodes, found.low)))
+    made = ModelPlan(
+        precision=request.precision,
+        nodes=nodes,
+        findings=(*findings, *extra),
+        evaluations=evaluations,
+        drop=drop,
+        drop_of=yardstick.of,
+        within=None if request.max_drop is None else reached and drop <= request.max_drop,
+        output=request.output.name,
+        opset=found.opset,
+        samples=found.samples,
+        notes=_notes(found),
+    )
+    return _convert(request, found, made, emulator, yardstick)
+
+
+def _decide(
+    found: Measured, rules: Rules, emulator: Emulator, yardstick: Yardstick, *, deepen: bool
+) -> tuple[tuple[NodePlan, ...], tuple[Finding, ...], int]:
+    """Decide by the rules; where sensitive nodes still cost too much, keep more of what feeds them in FP32.
+
+    How far back the rounding must stay away cannot be told from one node's local error, so it is tried: one run of
+    the model per step, until the drop is small or no longer falls.
+    """
+    best = decide(found.infos, found.ranges, rules, found.local_snr, found.first_non_finite)
+    if not deepen or not any(n.rule in ("sensitive", "divisor") for n in best[0]):
+        return (*best, 0)
+    lowest = yardstick.error(emulator.outputs(low_nodes(best[0], found.low)))
+    depth = 1
+    while lowest > SMALL_ERROR and depth < _DEEPEST:
+        depth += 1
+        tried = decide(
+            found.infos, found.ranges, replace(rules, feed_depth=depth), found.local_snr, found.first_non_finite
+        )
+        error = yardstick.error(emulator.outputs(low_nodes(tried[0], found.low)))
+        if error < lowest:
+            best, lowest = tried, error
+    return (*best, depth)
+
+
+def _convert(
+    request: PlanRequest, found: Measured, made: ModelPlan, emulator: Emulator, yardstick: Yardstick
+) -> ModelPlan:
+    """Write the converted file, prove it, and prove its guards by building."""
+    from deploychain.backends import autocast, guards, onnx_graph
+
+    converted, removed = autocast.convert(found.model, made.of(), low=found.low, keep_io_types=request.keep_io_types)
+    where = str(request.source)
+    anchors = [n.name for n in made.nodes if n.anchored]
+    if anchors:
+        guards.anchor(converted, anchors)
+    onnx_graph.save(converted, request.output)
+    onnx_graph.check(request.output, found.opset, where)
+    wanted = _guards(made.nodes, found.infos)
+    if wanted and request.prove_guards:
+        operators = {i.name: i.op for i in found.infos}
+        shapes = {n: tuple(a.shape) for n, a in found.inputs.items()}
+        proof = guards.prove(
+            request.output, wanted, operators, compute_capability=request.compute_capability, shapes=shapes
+        )
+        repaired: frozenset[str] = frozenset()
+        if proof.demoted:
+            guards.anchor(converted, [n for n in proof.demoted if n not in anchors])
+            onnx_graph.save(converted, request.output)
+            onnx_graph.check(request.output, found.opset, where)
+            again = guards.prove(
+                request.output, wanted, operators, compute_capability=request.compute_capability, shapes=shapes
+            )
+            repaired, proof = frozenset(proof.demoted) - again.demoted.keys(), again
+        low = low_nodes(made.nodes, found.low)
+        costs = {n: yardstick.drop(emulator.outputs(low | {n})) for n in proof.demoted}
+        made = _judged(made, found, proof.how, proof.reason, proof.held, repaired, proof.demoted, costs)
+    return replace(made, casts=onnx_graph.count_ops(converted, "Cast"), casts_removed=removed)
+
+
+def _judged(
+    made: ModelPlan,
+    found: Measured,
+    how: str,
+    reason: str,
+    held: frozenset[str],
+    repaired: frozenset[str],
+    demoted: Mapping[str, str],
+    costs: Mapping[str, float],
+) -> ModelPlan:
+    """The plan with what the build said about each guard."""
+    nodes = []
+    findings = list(made.findings)
+    modules = {i.name: i.module for i in found.infos}
+    for node in made.nodes:
+        if node.name in demoted:
+            findings.append(
+                Finding(
+                    node.name,
+                    modules.get(node.name),
+                    "guard",
+                    "error",
+                    f"planned FP32, but {demoted[node.name]}; drop then {costs[node.name]:.3g} ({made.drop_of})",
+                    "the builder does not hold it: change the model around it, or accept the cost by a pin to fp16",
+                )
+            )
+            node = replace(node, guard="demoted")
+        elif node.name in repaired:
+            detail = (
+                f"the builder folded this node into {found.low.upper()}; a Clip to the range of FP32 behind it holds it"
+            )
+            findings.append(Finding(node.name, modules.get(node.name), "guard", "note", detail, "repaired"))
+            node = replace(node, guard="held", anchored=True, reason=f"{node.reason}; anchored: {how}")
+        elif node.name in held:
+            node = replace(node, guard="held")
+        elif node.precision == "fp32" and not reason and node.rule not in ("operator", "follows", "island"):
+            node = replace(node, guard="unknown")
+        nodes.append(node)
+    note = f"guards not proved: {reason}" if reason else f"guards proved by building with {how}"
+    return replace(made, nodes=tuple(nodes), findings=tuple(findings), notes=(*made.notes, note))
+
+
+def _guards(nodes: Sequence[NodePlan], infos: Sequence[NodeInfo]) -> frozenset[str]:
+    """FP32 nodes that would compute in low precision but for the plan."""
+    lowerable = {i.name for i in infos if i.is_float and not i.not_lowerable}
+    return frozenset(n.name for n in nodes if n.precision == "fp32" and n.name in lowerable)
+
+
+def _yardstick(request: PlanRequest, found: Measured, emulator: Emulator) -> Yardstick:
+    """Drops count against FP32: for a Q/DQ model, against itself with every quantiser skipped."""
+    plain = (
+        frozenset(i.name for i in found.infos if i.op != "QuantizeLinear")
+        if request.precision == "int8"
+        else frozenset()
+    )
+    return Yardstick(emulator.outputs(frozenset(), plain), request.metric, request.metric_name)
+
+
+def _spare_quantised(
+    request: PlanRequest,
+    found: Measured,
+    emulator: Emulator,
+    yardstick: Yardstick,
+    progress: Callable[[str, int, int], None],
+) -> tuple[int, tuple[Finding, ...], PlanRequest]:
+    """Search the quantised nodes to leave out; they enter the request as pins to the low precision."""
+    assert request.max_drop is not None
+    low = frozenset(i.name for i in found.infos)
+    heavy = [i.name for i in found.infos if i.name in quantised_nodes(found.infos)]
+    search, findings = search_int8(
+        heavy,
+        found.infos,
+        found.local_snr,
+        lambda kept: emulator.outputs(low, kept),
+        yardstick,
+        limit=request.max_drop,
+        budget=request.budget,
+        journal=request.journal,
+        fingerprint=_fingerprint(request, found),
+        progress=lambda done, total: progress("search", done, total),
+    )
+    return search.evaluations, findings, replace(request, spared=frozenset(search.kept))
+
+
+def named_inputs(model: ModelProto, arrays: Arrays) -> dict[str, npt.NDArray[Any]]:
     """The arrays under the model's input names; by order where the names differ and the numbers agree.
 
     Raises:
@@ -104,10 +339,42 @@ def named_inputs(model: Any, arrays: Arrays) -> dict[str, npt.NDArray[Any]]:
     )
 
 
-def _notes(version: int, groups: int) -> tuple[str, ...]:
+def _unquantised(infos: Sequence[NodeInfo], request: PlanRequest) -> frozenset[str]:
+    """Quantised nodes that a pin, a saved plan or the search takes out of INT8."""
+    rules = Rules(pins=request.pins)
+    saved = request.saved.of() if request.saved is not None else {}
+    found = set(request.spared)
+    for name in quantised_nodes(infos):
+        pin = rules.pinned(name)
+        if (pin is not None and pin[1] != "int8") or saved.get(name, "int8") != "int8":
+            found.add(name)
+    return frozenset(found)
+
+
+def _spared(node: NodePlan, request: PlanRequest) -> NodePlan:
+    if node.name not in request.spared:
+        return node
+    return replace(node, rule="search", reason=f"left unquantised by the search; {node.reason}")
+
+
+def _fingerprint(request: PlanRequest, found: Measured) -> str:
+    from deploychain.artifact import sha256_of
+
+    data = [(n, a.shape, float(np.asarray(a, np.float64).sum())) for n, a in sorted(found.inputs.items())]
+    settings = (
+        request.precision,
+        request.data_max,
+        request.init_max,
+        sorted(request.pins.items()),
+        request.metric_name,
+    )
+    return fingerprint_of(sha256_of(request.source), data, settings)
+
+
+def _notes(found: Measured) -> tuple[str, ...]:
     notes = []
-    if version != 17:
-        notes.append(f"the model's own opset {version} is kept")
-    if groups > 1:
-        notes.append(f"one sample's tensors are over the memory limit: the data ran {groups} times")
+    if found.opset != 17:
+        notes.append(f"the model's own opset {found.opset} is kept")
+    if found.groups > 1:
+        notes.append(f"one sample's tensors are over the memory limit: the data ran {found.groups} times")
     return tuple(notes)
