@@ -59,7 +59,8 @@ def die_with_parent() -> None:
     """End this process when the one that started the training is gone: its end of standard input closes then."""
 
     def wait() -> None:
-        while sys.stdin.buffer.read(4096):
+        # The plain descriptor: a thread inside sys.stdin would trouble the interpreter's end.
+        while os.read(0, 4096):
             pass
         os._exit(130)
 
