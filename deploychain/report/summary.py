@@ -80,9 +80,11 @@ def print_comparison(comparison: Comparison | None, stages: Sequence[StageRow], 
             if report is not None and (report.non_finite or any(v is None for v in report.metrics.values())):
                 styles[len(lines)] = "bold red"
             head = (stage.name, _time(stage)) if index == 0 else ("", "")
-            lines.append((*head, artefact, *_measured(report, metric), _share(engine)))
-    columns = ("Stage", "Time", "Artefact", metric or "Metric", "Agree", "Max error", "SNR dB", "Layers as asked")
+            lines.append((*head, artefact, *_measured(report, metric), *_share(engine)))
+    columns = ("Stage", "Time", "Artefact", metric or "Metric", "Agree", "Max error", "SNR dB", "As asked", "Off")
     console.table(columns, lines, right=columns[3:], styles=styles, ratio="Artefact")
+    if engines:
+        _out("As asked: layers in the precision asked for, of all that compute. Off: in another one. ?: unknown.")
     if comparison is not None:
         _print_how(comparison)
         for engine in comparison.engines:
@@ -146,15 +148,16 @@ def _measured(report: EvalReport | None, metric: str) -> tuple[str, str, str, st
     return (score, agree, error, "" if report.snr_db is None else f"{report.snr_db:.1f}")
 
 
-def _share(engine: EngineReport | None) -> str:
-    """Layers in the precision asked for, of all that compute: the unknown ones are never left out."""
+def _share(engine: EngineReport | None) -> tuple[str, str]:
+    """Layers as asked of all that compute, and those that certainly (and "?": perhaps) are not."""
     if engine is None or not engine.built:
-        return ""
-    if engine.summary is None:
-        return "unknown"
+        return ("", "")
     found = engine.summary
+    if found is None:
+        return ("unknown", "?")
     unknown = found.unknown + found.possible
-    return f"{found.as_asked} of {found.total}" + (f", {unknown} unknown" if unknown else "")
+    off = found.fallback + found.demoted
+    return (f"{found.as_asked} of {found.total}", f"{off} +{unknown}?" if unknown else str(off))
 
 
 def _counts(engine: EngineReport) -> str:
