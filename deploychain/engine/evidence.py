@@ -393,7 +393,7 @@ def _infer(layers: tuple[LayerRecord, ...]) -> Precision | None:
     counts: Counter[Precision] = Counter(
         layer.compute for layer in layers if layer.kind is LayerKind.COMPUTE and layer.compute is not None
     )
-    reduced = [p for p in counts if p.is_float and p.rank < Precision.TF32.rank or p in QUANTISED]
+    reduced = [p for p in counts if p in QUANTISED or (p.is_float and p.rank < Precision.TF32.rank)]
     if not reduced:
         for layer in layers:
             if layer.kind in ARITHMETIC:

@@ -48,7 +48,7 @@ def join(layers: Sequence[LayerRecord], profile: Profile) -> Joined:
             (None,) * len(names),
             (None,) * len(names),
             "none",
-            problem=f"only {matched} of {len(rows)} profile rows are layers of this engine: it is the profile of another one",
+            problem=f"only {matched} of {len(rows)} profile rows are layers of this engine: it is of another one",
         )
     return _sum(layers, profile, owner, how)
 

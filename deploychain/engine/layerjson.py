@@ -27,7 +27,7 @@ _MAX_DENSITY = 12  # bytes of Python objects per byte of text, estimated; Tensor
 
 
 def too_dense(text: str) -> bool:
-    """Whether the text would take many times its size as objects: a guard against hostile JSON, not against TensorRT."""
+    """Whether the text would take many times its size as objects: a guard against hostile JSON, never met otherwise."""
     if len(text) < 4096:
         return False
     cost = 64 * text.count("{") + 64 * text.count("[") + 30 * text.count('"') + 32 * text.count(",")

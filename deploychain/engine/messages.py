@@ -57,7 +57,7 @@ _KNOWN: tuple[_Known, ...] = (
     _Known(
         "layernorm-overflow",
         "Detected layernorm nodes in FP16",
-        "a layer norm computes in FP16 and may overflow: keep its Pow and ReduceMean in FP32, or export LayerNormalization",
+        "a layer norm may overflow in FP16: keep its Pow and ReduceMean in FP32, or export LayerNormalization",
         True,
         re.compile(r"Detected layernorm nodes in FP16: (.+)"),
     ),

@@ -42,6 +42,7 @@ _SILENT = frozenset(
         *("ScatterElements", "ScatterND", "DepthToSpace", "SpaceToDepth", "If", "Loop", "Scan"),
     ]
 )
+_RESHAPES = frozenset({"Transpose", "Reshape", "Identity", "Squeeze", "Unsqueeze", "Flatten"})
 _MAX_DEPTH = 16
 
 
@@ -250,11 +251,9 @@ def _assemble(nodes: list[OnnxNode], types: dict[str, int], opset: int | None) -
         own = _own_type(node, known)
         for output in node.outputs:
             known.setdefault(output, own)
-        if node.op_type == "DequantizeLinear":
+        carries = node.op_type in _RESHAPES and node.inputs and node.inputs[0] in dequantised
+        if node.op_type == "DequantizeLinear" or carries:
             dequantised.update(node.outputs)
-        elif node.op_type in ("Transpose", "Reshape", "Identity", "Squeeze", "Unsqueeze", "Flatten"):
-            if node.inputs and node.inputs[0] in dequantised:
-                dequantised.update(node.outputs)
         if not node.name:
             continue
         op_types[node.name] = node.op_type

@@ -11,7 +11,7 @@ _QUANTISED = (Precision.FP4, Precision.INT4, Precision.FP8, Precision.INT8)
 
 
 def decode_version(digits: str) -> str | None:
-    """The version in a banner: ``8601`` is 8.6.1, ``8410`` 8.4.10, ``101601`` 10.16.1 (five digits or more: new coding)."""
+    """The version in a banner: ``8601`` is 8.6.1, ``8410`` 8.4.10; from five digits on ``101601`` is 10.16.1."""
     if not digits.isascii() or not digits.isdigit() or not 4 <= len(digits) <= 9:
         return None
     number = int(digits)
@@ -36,7 +36,7 @@ def option(command: str, name: str) -> str | None:
 
 
 def allowed_precisions(text: str) -> tuple[frozenset[Precision], bool]:
-    """``Precision:`` of the build options: the precisions that were allowed, and whether the network is strongly typed."""
+    """``Precision:`` of the build options: what was allowed, and whether the network is strongly typed."""
     strong = "Strongly Typed" in text
     words = text.replace("(Strongly Typed)", "").replace("Strongly Typed", "")
     found = {parse_precision(part) for part in re.split(r"[+,\s]+", words) if part}

@@ -1,4 +1,4 @@
-"""Polygraphy's output: ``inspect model --show layers`` text, saved run and accuracy results, ``debug precision`` logs."""
+"""Polygraphy's output: ``inspect model --show layers``, saved run and accuracy results, ``debug precision`` logs."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class ProfileBuilder:
 
 
 def parse_profile_json(text: str) -> tuple[Profile, str | None]:
-    """Read an exported profile. trtexec writes names without escaping and bare ``nan``: what is no JSON is read by rows.
+    """Read an exported profile; what is no JSON is read by rows: trtexec writes names unescaped, and bare ``nan``.
 
     Returns:
         The profile, and a problem where the text is not valid JSON or is cut.
@@ -112,7 +112,9 @@ def _by_rows(text: str) -> tuple[Profile, str | None]:
     if not complete:
         problem = f"the profile is cut: {len(rows.names)} whole rows before the cut"
     elif unescaped:
-        problem = "not valid JSON: a layer name holds unescaped quotes or backslashes (trtexec does not escape); rows were read"
+        problem = (
+            "not valid JSON: a name holds unescaped quotes or backslashes (trtexec does not escape); rows were read"
+        )
     elif nan:
         problem = (
             "not valid JSON: nan where nothing was timed (trtexec writes it bare); names were read, times are unknown"

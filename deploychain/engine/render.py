@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 from deploychain.engine.model import Listing, Run, Stat, Warned
 from deploychain.errors import CapabilityError
 from deploychain.precision import Precision
-from deploychain.records import LAYERS_SCHEMA, LayerRecord, LayerVerdict, to_json as plain
+from deploychain.records import LAYERS_SCHEMA, LayerRecord, LayerVerdict
+from deploychain.records import to_json as plain
 
 if TYPE_CHECKING:
     from deploychain.engine.evidence import Evidence
 
 
 def headline(evidence: Evidence) -> str:
-    """``FP16 asked: 88.8 % of the time and 41 of 46 layers run in FP16; 3 certain fallbacks (9.1 % of the time), ...``"""
+    """``FP16 asked: 88.8 % of the time and 41 of 46 layers run in FP16; 3 certain fallbacks (9.1 % of the time)``"""
     summary = evidence.summary
     if summary is None:
         return _without_layers(evidence)
@@ -68,7 +69,8 @@ def _without_layers(evidence: Evidence) -> str:
         return "Nothing readable."
     if evidence.runs and evidence.passed is False:
         bad = next(run for run in evidence.runs if run.status in ("failed", "incomplete"))
-        return f"The run {'failed' if bad.status == 'failed' else 'is incomplete'}; no layers are listed: precision is unknown."
+        word = "failed" if bad.status == "failed" else "is incomplete"
+        return f"The run {word}; no layers are listed: precision is unknown."
     words = ", ".join(sorted(kinds)) or "nothing"
     return f"No layers are listed ({words}): precision is unknown. Add --exportLayerInfo, or a verbose build log."
 

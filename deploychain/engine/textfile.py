@@ -1,4 +1,4 @@
-"""Text files as they really are: UTF-16, byte-order marks, CRLF, ANSI colours, and the prefixes that others put in front.
+"""Text files as they really are: UTF-16, byte-order marks, CRLF, ANSI colours, and prefixes that others put in front.
 
 Lines come in pieces of bounded size whatever the file holds, so that memory does not grow with it.
 """
@@ -22,7 +22,8 @@ _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]{0,300}(?:\x07|\x
 
 STAMP = re.compile(r"\[\d\d/\d\d/\d{4}-\d\d:\d\d:\d\d\] ")
 _MARKS = re.compile(
-    r"\[\d\d/\d\d/\d{4}-\d\d:\d\d:\d\d\] |&&&& [A-Z_]+ |\[[FEWIV]\] |\[TRT\] \[|\[TensorRT\] [A-Z]|Name: (?=.*, LayerType: )"
+    r"\[\d\d/\d\d/\d{4}-\d\d:\d\d:\d\d\] |&&&& [A-Z_]+ |\[[FEWIV]\] |\[TRT\] \[|\[TensorRT\] [A-Z]"
+    r"|Name: (?=.*, LayerType: )"
     r"|Layer\([A-Za-z0-9_]+\): (?=.*, Tactic: )"
 )
 
