@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import signal
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import deploychain
-from deploychain.errors import ConfigError, StageError
+from deploychain.errors import ConfigError
+from deploychain.process import Ended, watch
 
 Flavour = Literal["tensorrt", "tensorrt_rtx"]
 # phase, done, total, elapsed seconds, resident memory in MiB
 OnProgress = Callable[[str, int, int, float, int], None]
 WORKER = "deploychain.backends.tensorrt_worker"
-_POLL_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +95,26 @@ def build_engine(
     request.engine.unlink(missing_ok=True)
     asked = _request_json(request, paths["result.json"], paths["phase"])
     paths["request.json"].write_text(json.dumps(asked, indent=1), encoding="utf-8")
-    started = time.monotonic()
-    ended, timed_out = _watch(
-        [*(command or (sys.executable, "-m", WORKER)), str(paths["request.json"])], work, paths, timeout, on_progress
+
+    def tick(elapsed: float, memory: int) -> None:
+        if on_progress is not None:
+            seen = _read_json(paths["phase"]) or {}
+            phase = str(seen.get("phase", "start"))
+            on_progress(phase, int(seen.get("done", 0)), int(seen.get("total", 0)), elapsed, memory)
+
+    ended = watch(
+        [*(command or (sys.executable, "-m", WORKER)), str(paths["request.json"])],
+        paths["log"],
+        timeout=timeout,
+        folder=work,  # `-m` puts the working directory first on the import path: it must be ours
+        environment=_environment(),
+        on_tick=tick,
     )
-    seconds = time.monotonic() - started
+    seconds = ended.seconds
     result = _read_json(paths["result.json"])
-    if result is None or timed_out:
+    if result is None or ended.timed_out:
         request.engine.unlink(missing_ok=True)
-        kind, reason = _death(ended, timed_out, timeout, paths)
+        kind, reason = _death(ended, timeout, paths)
         return Build(
             False,
             kind,
@@ -166,67 +173,23 @@ def _asked(request: BuildRequest) -> dict[str, Any]:
     return {"strongly_typed": request.strongly_typed, "flags": list(request.flags)}
 
 
-def _watch(
-    command: Sequence[str],
-    work: Path,
-    paths: Mapping[str, Path],
-    timeout: float,
-    on_progress: OnProgress | None,
-) -> tuple[int, bool]:
-    """Run the process to its end or its time limit: (exit status, whether it was killed for time)."""
+def _environment() -> dict[str, str]:
+    """Ours, with this package importable also where it is not installed."""
     root = str(Path(deploychain.__file__).resolve().parent.parent)
     known = os.environ.get("PYTHONPATH")
-    environment = {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{known}" if known else root}
-    with paths["log"].open("wb") as log:
-        try:
-            # A folder of its own as working directory: `-m` puts that first on the import path.
-            process = subprocess.Popen(
-                command,
-                cwd=work,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise StageError(f"the build process does not start: {error.strerror}", where=command[0]) from None
-        start = time.monotonic()
-        try:
-            while True:
-                try:
-                    return process.wait(timeout=_POLL_SECONDS), False
-                except subprocess.TimeoutExpired:
-                    elapsed = time.monotonic() - start
-                    if elapsed > timeout:
-                        return -signal.SIGKILL, True
-                    if on_progress is not None:
-                        seen = _read_json(paths["phase"]) or {}
-                        on_progress(
-                            str(seen.get("phase", "start")),
-                            int(seen.get("done", 0)),
-                            int(seen.get("total", 0)),
-                            elapsed,
-                            _resident_mib(process.pid),
-                        )
-        finally:
-            if process.poll() is None:  # time is up, or Ctrl-C
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+    return {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{known}" if known else root}
 
 
-def _death(ended: int, timed_out: bool, timeout: float, paths: Mapping[str, Path]) -> tuple[str, str]:
+def _death(ended: Ended, timeout: float, paths: Mapping[str, Path]) -> tuple[str, str]:
     phase = str((_read_json(paths["phase"]) or {}).get("phase", "start"))
-    if timed_out:
+    if ended.timed_out:
         return "timeout", f"the build did not end within {timeout / 60:.3g} minutes (phase: {phase}) and was killed"
     last = [line for line in paths["log"].read_text(errors="replace").splitlines() if line.strip()][-1:]
     said = f"; its last words: {last[0].strip()[:300]}" if last else ""
-    if ended < 0:
-        name = signal.Signals(-ended).name if -ended in set(signal.Signals) else f"signal {-ended}"
-        hint = ", as the kernel does when memory runs out" if -ended == signal.SIGKILL else ""
-        return "crash", f"the build process was ended by {name}{hint} (phase: {phase}){said}"
-    return "crash", f"the build process ended with status {ended} and left no result (phase: {phase}){said}"
+    if ended.signal_name:
+        hint = ", as the kernel does when memory runs out" if ended.killed_for_memory else ""
+        return "crash", f"the build process was ended by {ended.signal_name}{hint} (phase: {phase}){said}"
+    return "crash", f"the build process ended with status {ended.status} and left no result (phase: {phase}){said}"
 
 
 def _read_json(path: Path) -> dict[str, Any] | None:
@@ -235,12 +198,3 @@ def _read_json(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return value if isinstance(value, dict) else None
-
-
-def _resident_mib(pid: int) -> int:
-    try:
-        status = Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return 0
-    line = next((x for x in status.splitlines() if x.startswith("VmRSS:")), "VmRSS: 0 kB")
-    return int(line.split()[1]) // 1024
