@@ -131,8 +131,7 @@ def make_plan(request: PlanRequest, progress: Callable[[str, int, int], None] = 
 
     found = measure(request, progress)
     rules = Rules(found.low, request.data_max, request.init_max, request.pins)
-    emulator = Emulator(found.model, found.infos, found.inputs, low=found.low, batch_size=found.batch_size)
-    yardstick = _yardstick(request, found, emulator)
+    emulator, yardstick = working(request, found)
     evaluations = 0
     reached = True
     extra: tuple[Finding, ...] = ()
@@ -285,14 +284,20 @@ def _guards(nodes: Sequence[NodePlan], infos: Sequence[NodeInfo]) -> frozenset[s
     return frozenset(n.name for n in nodes if n.precision == "fp32" and n.name in lowerable)
 
 
-def _yardstick(request: PlanRequest, found: Measured, emulator: Emulator) -> Yardstick:
-    """Drops count against FP32: for a Q/DQ model, against itself with every quantiser skipped."""
+def working(request: PlanRequest, found: Measured) -> tuple[Emulator, Yardstick]:
+    """What runs a measured model in chosen precisions, and what measures the drop.
+
+    Drops count against FP32: for a Q/DQ model, against itself with every quantiser skipped.
+    """
+    from deploychain.backends.onnx_emulate import Emulator
+
+    emulator = Emulator(found.model, found.infos, found.inputs, low=found.low, batch_size=found.batch_size)
     plain = (
         frozenset(i.name for i in found.infos if i.op != "QuantizeLinear")
         if request.precision == "int8"
         else frozenset()
     )
-    return Yardstick(emulator.outputs(frozenset(), plain), request.metric, request.metric_name)
+    return emulator, Yardstick(emulator.outputs(frozenset(), plain), request.metric, request.metric_name)
 
 
 def _spare_quantised(

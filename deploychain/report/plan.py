@@ -1,0 +1,87 @@
+"""Plans, differences and sensitivities as tables."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+from deploychain import console
+from deploychain.numerics.sensitivity import SensitivityTable
+from deploychain.plan import Change, Finding, ModelPlan
+
+_STYLES = {"error": "bold red", "warning": "yellow", "note": "dim"}
+_ROWS = 40
+
+
+def print_plan(plan: ModelPlan, notes: Sequence[str], files: Sequence[str]) -> None:
+    """What was found, which nodes stay out of the low precision, what it costs, what was written."""
+    print_findings(plan.findings)
+    special = [n for n in plan.nodes if n.precision == "fp32" and n.rule not in ("operator", "integer")]
+    if special:
+        rows = [(n.name, n.op, n.guard or "-", n.reason) for n in special[:_ROWS]]
+        console.table(("Node", "Op", "Built", "Why it stays FP32"), rows, ratio="Why it stays FP32")
+        if len(special) > _ROWS:
+            console.out(f"... and {len(special) - _ROWS} more (all in the plan file)")
+    counts = Counter(n.precision for n in plan.nodes)
+    console.out("nodes: " + ", ".join(f"{count} {name}" for name, count in counts.most_common()))
+    console.out(f"casts: {plan.casts} left, {plan.casts_removed} removed because they cancelled out")
+    if plan.drop is not None:
+        evaluations = f", {plan.evaluations} evaluations" if plan.evaluations else ""
+        console.out(f"drop: {number(plan.drop)} ({plan.drop_of}; emulated, {plan.samples} samples{evaluations})")
+    if plan.within is False:
+        console.out("no plan keeps the drop within the limit", style="bold red")
+    for note in notes:
+        console.note(note)
+    for file in files:
+        console.out(f"written: {file}")
+
+
+def print_findings(findings: Sequence[Finding]) -> None:
+    if not findings:
+        console.out("no findings")
+        return
+    ordered = sorted(findings, key=lambda f: list(_STYLES).index(f.severity))
+    rows = [(f.severity, f.kind, f.node, f"{f.detail}. {f.remedy}" if f.remedy else f.detail) for f in ordered]
+    styles = {index: _STYLES[f.severity] for index, f in enumerate(ordered)}
+    console.table(("Severity", "Kind", "Node", "What"), rows[:_ROWS], styles=styles, ratio="What")
+    if len(rows) > _ROWS:
+        console.out(f"... and {len(rows) - _ROWS} more findings (--json has all)")
+
+
+def print_changes(changes: Sequence[Change]) -> None:
+    if not changes:
+        console.out("the plans agree on every node")
+        return
+    rows = [(c.model, c.node, f"{c.before or '-'} -> {c.after or '-'}", c.reason) for c in changes]
+    console.table(("Model", "Node", "Precision", "Why"), rows, ratio="Why")
+
+
+def print_sensitivity(table: SensitivityTable, of: str, limit: int = 25) -> None:
+    rows = [
+        (
+            row.block,
+            "/".join(row.ops[:3]),
+            "-" if row.local_snr_db is None else number(row.local_snr_db),
+            "not run" if row.alone is None else number(row.alone),
+            "not run" if row.spared is None else number(row.spared),
+        )
+        for row in table.rows[:limit]
+    ]
+    console.table(
+        ("Block", "Ops", "Local SNR dB", "Alone low", "All but it low"),
+        rows,
+        right=("Local SNR dB", "Alone low", "All but it low"),
+        ratio="Block",
+    )
+    how = "exact" if table.exact else "only the blocks with the lowest local SNR were run (--budget)"
+    console.out(f"everything low: {number(table.everything)}; drops in {of}; {table.evaluations} evaluations, {how}")
+
+
+def number(value: float) -> str:
+    """A drop or a ratio in a few characters."""
+    if math.isnan(value):
+        return "nan"
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return f"{value:.3g}"

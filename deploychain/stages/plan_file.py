@@ -1,0 +1,218 @@
+"""Plans for people who only have an ONNX file: what the `plan` commands call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from deploychain.errors import ArtifactError, ConfigError
+from deploychain.numerics.drop import Metric, top1
+from deploychain.numerics.sensitivity import SensitivityTable, blocks_of, measure_sensitivity
+from deploychain.plan import PRECISIONS, ModelPlan, Plan, read_plan, write_plan
+from deploychain.plan_flags import text_for
+from deploychain.records import PLAN_SCHEMA, to_json
+from deploychain.stages.plan import read_npz
+from deploychain.stages.planning import PlanRequest, make_plan, measure, working
+
+Target = Literal["tensorrt-10", "tensorrt-11", "tensorrt-rtx"]
+TARGETS: tuple[Target, ...] = ("tensorrt-10", "tensorrt-11", "tensorrt-rtx")
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class FileRequest:
+    """`deploychain plan MODEL --data DATA ...`"""
+
+    model: Path
+    data: Path
+    precision: str = "fp16"
+    output: Path | None = None  # default: <model>.<precision>.onnx beside it
+    target: Target = "tensorrt-rtx"
+    max_drop: float | None = None
+    saved: Path | None = None
+    pins: Mapping[str, str] = field(default_factory=dict)
+    data_max: float = 512.0
+    init_max: float = 65504.0
+    samples: int | None = None
+    budget: int = 200
+    prove_guards: bool = True
+    plan_file: Path | None = None  # default: <output>.plan.yaml
+
+
+@dataclass(frozen=True)
+class FileResult:
+    """What a plan of one file made."""
+
+    plan: ModelPlan
+    output: Path
+    plan_file: Path
+    texts: tuple[Path, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """False when a limit was given and no plan keeps it."""
+        return self.plan.within is not False
+
+    def document(self) -> dict[str, Any]:
+        """The object of ``--json``."""
+        made: dict[str, Any] = to_json(self.plan)
+        order = ("nodes", "findings", "evaluations", "drop")
+        return {
+            "schema": PLAN_SCHEMA,
+            **{key: made.pop(key) for key in order},
+            "output": str(self.output),
+            "plan": str(self.plan_file),
+            "texts": [str(p) for p in self.texts],
+            "ok": self.ok,
+            **{k: v for k, v in made.items() if k != "output"},
+        }
+
+
+def plan_file(request: FileRequest, progress: Progress) -> FileResult:
+    """Make or re-apply a plan and write the converted model, the plan file and, for TensorRT 10, the build options.
+
+    Raises:
+        ConfigError: precision and target do not go together, or a pin is wrong.
+        ArtifactError: a file cannot be read.
+        StageError: the model cannot be planned or converted.
+        CapabilityError: a package is missing.
+    """
+    if request.precision not in PRECISIONS[1:]:
+        raise ConfigError(f"precision is {request.precision!r}", where="--precision", remedy="fp16, bf16 or int8")
+    output = request.output or request.model.with_suffix(f".{request.precision}.onnx")
+    if output.resolve() == request.model.resolve():
+        raise ConfigError("the output is the input", where="-o", remedy="name another file")
+    stored = read_plan(request.saved) if request.saved is not None else None
+    saved = _stored_model(stored, request) if stored is not None else None
+    pins = {**(stored.pins if stored is not None else {}), **request.pins}
+    metric, name = metric_of(request.data, request.samples)
+    made = make_plan(
+        PlanRequest(
+            source=request.model,
+            precision=request.precision,
+            output=output,
+            inputs=read_npz(request.data, request.samples),
+            pins=pins,
+            data_max=request.data_max,
+            init_max=request.init_max,
+            saved=saved,
+            max_drop=request.max_drop,
+            budget=request.budget,
+            journal=output.with_name(f"{output.name}.search.jsonl") if request.max_drop is not None else None,
+            metric=metric,
+            metric_name=name,
+            prove_guards=request.prove_guards and request.target == "tensorrt-rtx",
+        ),
+        progress,
+    )
+    written = request.plan_file or output.with_name(f"{output.name}.plan.yaml")
+    settings = {"source": request.model.name, "target": request.target, "data_max": request.data_max}
+    write_plan(Plan({request.precision: made}, pins=pins, settings=settings), written)
+    texts: tuple[Path, ...] = ()
+    notes: tuple[str, ...] = ()
+    if request.target == "tensorrt-10":
+        command, script, said = text_for(made, str(request.model))
+        texts = (output.with_name(f"{output.name}.trtexec.txt"), output.with_name(f"{output.stem}_polygraphy.py"))
+        texts[0].write_text(command + "\n", encoding="utf-8")
+        texts[1].write_text(script, encoding="utf-8")
+        notes = tuple(said)
+    return FileResult(made, output, written, texts, (*made.notes, *notes))
+
+
+def sensitivity_of(
+    model: Path,
+    data: Path,
+    precision: str,
+    by: str,
+    budget: int,
+    samples: int | None,
+    progress: Progress,
+) -> tuple[SensitivityTable, str]:
+    """The cost of each node or module in low precision, and what the numbers measure.
+
+    Raises:
+        ArtifactError, StageError: the model or the data cannot be used.
+    """
+    metric, name = metric_of(data, samples)
+    request = PlanRequest(
+        model, precision, model, read_npz(data, samples), metric=metric, metric_name=name, prove_guards=False
+    )
+    found = measure(request, progress)
+    emulator, yardstick = working(request, found)
+    infos = {i.name: i for i in found.infos}
+    floats = [i.name for i in found.infos if i.is_float and (i.not_lowerable == "" or precision == "int8")]
+    done = 0
+
+    def drop_of(nodes: frozenset[str]) -> float:
+        nonlocal done
+        done += 1
+        progress("sensitivity", done, min(budget, 2 * len(blocks) + 1))
+        if precision == "int8":
+            return yardstick.drop(emulator.outputs(frozenset(), frozenset(quantised) - nodes))
+        return yardstick.drop(emulator.outputs(nodes))
+
+    if precision == "int8":
+        from deploychain.numerics.islands import quantised_nodes
+
+        quantised = quantised_nodes(found.infos)
+        floats = [n for n in floats if n in quantised]
+    blocks = blocks_of(found.infos, floats, by)
+    local = dict(found.local_snr)
+    return measure_sensitivity(blocks, infos, local, drop_of, budget), yardstick.of
+
+
+def metric_of(data: Path, samples: int | None = None) -> tuple[Metric | None, str]:
+    """Top-1 where the npz has class indices as ``targets``; else no metric: the output error counts."""
+    try:
+        with np.load(data, allow_pickle=False) as stored:
+            if "targets" not in stored.files:
+                return None, ""
+            metric = top1(stored["targets"][:samples])
+            return metric, "top1" if metric is not None else ""
+    except (OSError, ValueError, EOFError) as error:
+        raise ArtifactError(f"cannot read the arrays: {error}", where=str(data)) from None
+
+
+def _stored_model(stored: Plan, request: FileRequest) -> ModelPlan:
+    found = stored.models.get(request.precision)
+    if found is None:
+        raise ConfigError(
+            f"the plan has no {request.precision} model, only {', '.join(stored.models)}",
+            where=str(request.saved),
+            remedy="choose one of them with --precision",
+        )
+    return found
+
+
+def parse_target(text: str) -> Target:
+    """The target of ``--target``.
+
+    Raises:
+        ConfigError: it is none of the three.
+    """
+    for target in TARGETS:
+        if text == target:
+            return target
+    raise ConfigError(f"--target {text!r}", where="--target", remedy="one of " + ", ".join(TARGETS))
+
+
+def parse_pins(texts: list[str]) -> dict[str, str]:
+    """``--pin PATTERN=PRECISION``, repeated.
+
+    Raises:
+        ConfigError: the form or the precision is wrong.
+    """
+    pins = {}
+    for text in texts:
+        pattern, equals, precision = text.rpartition("=")
+        if not equals or not pattern or precision not in PRECISIONS:
+            raise ConfigError(
+                f"--pin {text!r}", where="--pin", remedy="write PATTERN=PRECISION, for example '/head/*=fp32'"
+            )
+        pins[pattern] = precision
+    return pins
