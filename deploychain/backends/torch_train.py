@@ -347,7 +347,7 @@ class _Fit:
             "ema": self.ema.module.state_dict() if self.ema is not None else None,
             "ema_updates": self.ema.updates if self.ema is not None else 0,
             "optimizer": self.optimizer.state_dict(),
-            "schedule": {k: v for k, v in self.schedule.state_dict().items() if k != "lr_lambdas"},
+            "schedule": self.schedule.state_dict(),
             "scaler": self.scaler.state_dict(),
             "cast_outputs": self.cast_outputs,
             "log": self.log.dump(),
