@@ -157,13 +157,17 @@ class _Subject:
         check = self._check("floor", message, field="floor", value=value, limit=floor)
         # The estimate decides a pass: whoever sets a floor chooses its distance from what is expected.
         margin = math.inf if loss.bounds else sign * floor
-        return Question(check, loss, sign * floor, margin)
+        return Question(check, loss, sign * floor, margin, sign * floor)
 
     # --- against the parent of this run
 
+    def _is_reference(self) -> bool:
+        """Whether other stages are measured against this one: it has no parent, and nothing to lose."""
+        return any(report.reference == self.report.stage for report in self.context.comparison.evals)
+
     def _against_parent(self, value: float, direction: Direction) -> Iterator[Found]:
         rule, name = self.rule, self.rule.parent or self.report.reference
-        if name == self.report.stage:
+        if name == self.report.stage or (not name and self._is_reference()):
             return
         parent = next((r for r in self.context.comparison.evals if r.stage == name), None)
         if parent is None or not parent.ran:
@@ -229,7 +233,7 @@ class _Subject:
         message = f"{self.metric} of {self.report.stage} {verb} {moved}"
         shown = 100.0 - estimate if unit == "percent" else value
         check = self._check(kind, message + since, field=field, value=shown, baseline=reference, limit=limit)
-        return Question(check, loss, allowed, max(2 * allowed, practical), suffix)
+        return Question(check, loss, allowed, max(2 * allowed, practical), unit=suffix)
 
     def _worst_class(self, parent: EvalReport, limit: float, direction: Direction) -> Iterator[Found]:
         stage = self.report.stage
@@ -259,7 +263,9 @@ class _Subject:
             )
             # The largest of many small samples: the estimate decides a pass, the bound a fail.
             margin = math.inf if loss.bounds else 2 * allowed
-            yield Question(check, loss, allowed, margin, " %", group=(stage, self.metric, "class", str(self.index)))
+            yield Question(
+                check, loss, allowed, margin, unit=" %", group=(stage, self.metric, "class", str(self.index))
+            )
 
     def _class_loss(self, parent: EvalReport, label: str, direction: Direction) -> Loss | None:
         labels = self.report.sample_classes or parent.sample_classes
@@ -285,7 +291,7 @@ class _Subject:
             f"limit {100 * limit:g} %"
         )
         check = self._check("agreement", message, field="agreement", value=report.agreement, limit=limit)
-        return Question(check, loss, 1 - limit, math.inf)
+        return Question(check, loss, 1 - limit, math.inf, 1 - limit)
 
     # --- against the accepted baseline
 

@@ -38,6 +38,7 @@ class Question:
     Attributes:
         check: everything but the answer; its message is the subject of the sentence.
         margin: see `verdict.decide`.
+        null: see `verdict.decide`.
         unit: printed after a loss: " %" or "".
         group: questions of one group (the classes of a metric) share one chance of a false alarm and become one check.
         per: what more of would narrow the bounds.
@@ -47,6 +48,7 @@ class Question:
     loss: Loss
     limit: float
     margin: float
+    null: float = 0.0
     unit: str = ""
     group: tuple[str, ...] = field(default=())
     per: Literal["samples", "repeats"] = "samples"
@@ -88,25 +90,27 @@ def _severity(check: Check) -> tuple[int, float]:
 
 def _answer(question: Question, tails: tuple[float, float], confidence: float) -> Check:
     loss, limit, margin, unit = question.loss, question.limit, question.margin, question.unit
-    status, low, high = decide(loss, limit, margin, tails)
+    status, low, high = decide(loss, limit, margin, tails, question.null)
     needed = None
     if low is None or high is None:
         tail = f"; {loss.how}: the number alone was judged"
     elif status is Status.FAIL:
-        tail = f"; loss {number(loss.estimate)}{unit}, surely above {number(low)}{unit} ({loss.how})"
+        tail = f"; loss {loss.estimate:.3g}{unit}, at least {low:.3g}{unit} ({loss.how})"
     elif status is Status.PASS:
-        tail = f"; a loss above {number(max(high, 0.0))}{unit} is excluded at {confidence:.0%} ({loss.how})"
+        tail = f"; a loss above {max(high, 0.0):.3g}{unit} is excluded at {confidence:.0%} ({loss.how})"
         if not math.isfinite(margin):
             tail = f" ({loss.how})"
+        elif loss.estimate > limit:
+            tail = f"; it cannot be told from no loss{tail}"
     else:
-        needed = more_samples(loss, low, high, limit, margin)
+        needed = more_samples(loss, low, high, limit, margin, question.null)
         settle = (
             f"{needed} more {question.per} would settle it"
             if needed
-            else "no number of samples settles an estimate on the limit"
+            else f"the estimate is too near the limit for any number of {question.per}"
         )
         tail = (
-            f"; loss {number(loss.estimate)}{unit}, anything from {number(low)}{unit} to {number(high)}{unit} "
+            f"; loss {loss.estimate:.3g}{unit}, anything from {low:.3g}{unit} to {high:.3g}{unit} "
             f"is possible ({loss.how}): {settle}"
         )
     return replace(

@@ -76,9 +76,10 @@ class AccuracyRule(_Limits):
         default=None, description="Smallest share of samples that are decided as the parent decides them."
     )
     practical: NonNegative = Field(
-        default=0.5,
+        default=0.6,
         description="Per cent of the reference. A pass must exclude, with `confidence`, a drop larger than "
-        "max(2 x limit, practical). Default 0.5: what 600 samples without a changed decision exclude (rule of three). "
+        "max(2 x limit, practical). Default 0.6: what 500 samples exclude when no decision was lost (rule of three), "
+        "and 800 when one was. "
         "0: twice the limit, however small the limit is.",
     )
     noise: Positive | None = Field(

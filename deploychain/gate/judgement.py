@@ -6,9 +6,11 @@ import datetime
 from collections.abc import Iterable, Iterator
 
 from deploychain.gate.accuracy import judge_accuracy
-from deploychain.gate.baseline import Baseline, differences, version_changes
+from deploychain.gate.baseline import Baseline
 from deploychain.gate.context import Context, Question, answer, literal, matches
-from deploychain.gate.engines import judge_latency, judge_layers, judge_size, stage_of
+from deploychain.gate.device import judge_latency, judge_size
+from deploychain.gate.engines import judge_layers, stage_of
+from deploychain.gate.facts import differences, version_changes
 from deploychain.gate.limits import GateLimits, Waiver
 from deploychain.gate.verdict import Check, GateResult, Status, Verdict, conclude, waive
 from deploychain.records import Comparison
@@ -64,7 +66,9 @@ def judge(
         else:
             checks.append(found)
     checks += answer(questions, limits)
-    checks = list(_waived(checks, limits.waivers, today))
+    # Several rules may miss the same evidence; it is said once.
+    checks = list({(c.stage, c.metric, c.kind, c.node, c.severity, c.message): c for c in reversed(checks)}.values())
+    checks = list(_waived(reversed(checks), limits.waivers, today))
     if conclude(checks) is Verdict.INCOMPLETE and not any(c.status is Status.INCOMPLETE for c in checks):
         checks.append(Check("", "missing", Status.INCOMPLETE, "nothing was judged: no limit met a measurement"))
     return GateResult(

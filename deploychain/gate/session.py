@@ -1,0 +1,129 @@
+"""From paths to a verdict: find the comparison, the limits and the baseline of a run, and judge.
+
+What cannot be read is a verdict too (incomplete, not comparable), so that every output format can say so.
+"""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from deploychain.errors import ArtifactError, ConfigError
+from deploychain.gate.baseline import Baseline, BaselineError, load
+from deploychain.gate.judgement import judge
+from deploychain.gate.limits import GateLimits, load_limits
+from deploychain.gate.verdict import Check, GateResult, Status, Verdict
+from deploychain.records import Comparison, load_comparison
+
+COMPARISON_FILE = "comparison.json"
+_FACTS = ("tensorrt", "device", "flags", "pipeline")
+
+
+def comparison_path(run: Path) -> Path:
+    """The comparison of a run folder, or the path itself where it names a file."""
+    return run / COMPARISON_FILE if run.is_dir() else run
+
+
+@dataclass(frozen=True, slots=True)
+class LimitsSource:
+    """Limits, and the file that they came from (None: the built-in defaults)."""
+
+    limits: GateLimits
+    file: Path | None
+
+    def baseline_path(self, given: Path | None) -> Path:
+        """The baseline: as given, else as the limits name it, relative to their file."""
+        if given is not None:
+            return given
+        folder = self.file.parent if self.file is not None else Path()
+        return folder / self.limits.baseline
+
+
+def find_limits(run: Path, given: Path | None = None) -> LimitsSource:
+    """The limits: the given file, else gate.yaml or pipeline.yaml beside the run or here, else the defaults.
+
+    The working folder comes first: there lies what is under review.
+
+    Raises:
+        ConfigError: a file that was found is wrong, or the given one is missing.
+    """
+    if given is not None:
+        return LimitsSource(load_limits(given), given)
+    folder = run if run.is_dir() else run.parent
+    for candidate in (Path("gate.yaml"), Path("pipeline.yaml"), folder / "gate.yaml", folder / "pipeline.yaml"):
+        if candidate.is_file():
+            return LimitsSource(load_limits(candidate), candidate)
+    return LimitsSource(GateLimits(), None)
+
+
+def expecting(limits: GateLimits, facts: tuple[str, ...]) -> GateLimits:
+    """The limits with more facts that may change.
+
+    Raises:
+        ConfigError: a fact that may never change between two measurements, such as the data.
+    """
+    for fact in facts:
+        if fact not in _FACTS:
+            raise ConfigError(
+                f"{fact!r} cannot be expected to change", where="--expect-change", remedy=f"one of {', '.join(_FACTS)}"
+            )
+    merged: tuple[Any, ...] = tuple(dict.fromkeys((*limits.expect_change, *facts)))
+    return limits.model_copy(update={"expect_change": merged})
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A judged run with all that the outputs need."""
+
+    result: GateResult
+    comparison: Comparison | None
+    source: LimitsSource
+
+
+def judge_run(
+    run: Path,
+    *,
+    baseline: Path | None = None,
+    without_baseline: bool = False,
+    limits: Path | None = None,
+    expect_change: tuple[str, ...] = (),
+    on_inconclusive: str | None = None,
+    today: datetime.date | None = None,
+) -> Session:
+    """Judge a run folder or a comparison.json.
+
+    Raises:
+        ConfigError: limits or options that are wrong.
+    """
+    source = find_limits(run, limits)
+    source = replace(source, limits=expecting(source.limits, expect_change))
+    if on_inconclusive is not None:
+        if on_inconclusive not in ("fail", "warn"):
+            raise ConfigError(f"{on_inconclusive!r} is neither fail nor warn", where="--on-inconclusive")
+        source = replace(source, limits=source.limits.model_copy(update={"on_inconclusive": on_inconclusive}))
+    path = source.baseline_path(baseline)
+    try:
+        comparison = load_comparison(comparison_path(run))
+    except ArtifactError as error:
+        check = Check("", "missing", Status.INCOMPLETE, str(error))
+        result = GateResult(Verdict.INCOMPLETE, (check,), baseline_path=str(path))
+        return Session(result, None, source)
+    old: Baseline | None = None
+    problem = ""
+    if not without_baseline:
+        try:
+            old = load(path)
+        except BaselineError as error:
+            problem = str(error)
+    result = judge(
+        comparison,
+        source.limits,
+        old,
+        baseline_problem=problem,
+        baseline_path="" if without_baseline else str(path),
+        run=str(run),
+        today=today or datetime.datetime.now(datetime.timezone.utc).date(),
+    )
+    return Session(result, comparison, source)
