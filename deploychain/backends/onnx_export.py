@@ -233,7 +233,7 @@ def _export(
     notes = [
         f"{Path(w.filename).name}:{w.lineno}: a Python value computed from a tensor becomes a constant of the graph"
         for w in caught
-        if w.category.__name__ == "TracerWarning"
+        if w.category.__name__ == "TracerWarning" and "site-packages" not in w.filename
     ]
     return list(dict.fromkeys(notes))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,6 +17,8 @@ from deploychain.engine.origin import torch_module
 Severity = Literal["error", "warning", "note"]
 FP16_SCALES_FROM = 19  # QuantizeLinear takes float16 from this opset on
 
+# DequantizeLinear commutes with these: the layer behind them is still built in INT8. Not with Relu or AveragePool.
+_TRANSPARENT = ("Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Cast", "MaxPool")
 _CONVS = ("Conv", "ConvTranspose")
 WEIGHTED = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 # Operators without an INT8 kernel: they compute in floating point whatever surrounds them.
@@ -75,7 +77,7 @@ class Lookup:
         if node.op_type == "Identity":
             return self.constant(node.input[0])
         if node.op_type == "Constant":
-            values = [a.t for a in node.attribute if a.name == "value"]
+            values: list[TensorProto] = [a.t for a in node.attribute if a.name == "value"]
             return values[0] if values else None
         return None
 
@@ -84,11 +86,20 @@ class Lookup:
         return None if tensor is None else numpy_helper.to_array(tensor)
 
     def dequantizer(self, name: str) -> NodeProto | None:
-        """The DequantizeLinear that makes a tensor, also behind the Transpose or Reshape of a weight."""
+        """The DequantizeLinear that makes a tensor, also behind operators that TensorRT moves it across."""
         node = self.made.get(name)
-        while node is not None and node.op_type in ("Transpose", "Reshape", "Identity", "Cast"):
+        while node is not None and node.op_type in _TRANSPARENT:
             node = self.made.get(node.input[0])
+        if node is not None and node.op_type == "Concat":
+            sources = [self.dequantizer(part) for part in node.input]
+            return sources[0] if self.one_scale(sources) else None
         return node if node is not None and node.op_type == "DequantizeLinear" else None
+
+    def one_scale(self, dequantizers: Sequence[NodeProto | None]) -> bool:
+        """Whether all are there and have the same scale."""
+        scales = [self.array(d.input[1]) for d in dequantizers if d is not None]
+        known = [float(s.ravel()[0]) for s in scales if s is not None and s.size == 1]
+        return len(known) == len(dequantizers) and len(set(known)) == 1
 
     def is_weight(self, dequantizer: NodeProto) -> bool:
         """Whether a DequantizeLinear gives a constant: of an INT8 constant, or of a quantised FP32 constant."""
@@ -120,7 +131,8 @@ def _scale(graph: Lookup, node: NodeProto) -> Iterator[QdqFinding]:
             node,
             "half-scale",
             "error",
-            f"an FP16 scale at opset {graph.opset}: onnx.checker and onnxruntime refuse the file",
+            f"an FP16 scale at opset {graph.opset}: onnx.checker and onnxruntime refuse the file "
+            "(TensorRT-RTX builds it in INT8)",
             f"keep Q/DQ in FP32 with casts around, or raise the opset to {FP16_SCALES_FROM}",
         )
     values = scale.astype(np.float64)
@@ -198,8 +210,8 @@ def _pairing(graph: Lookup, node: NodeProto) -> Iterator[QdqFinding]:
             yield graph.finding(
                 node,
                 "dangling",
-                "error",
-                f"its INT8 result is read by {reads} instead of DequantizeLinear",
+                "warning",
+                f"its INT8 result is read by {reads} instead of DequantizeLinear: no layer computes in INT8 from it",
                 "end every QuantizeLinear in a DequantizeLinear with the same scale",
             )
         return
@@ -209,9 +221,9 @@ def _pairing(graph: Lookup, node: NodeProto) -> Iterator[QdqFinding]:
             yield graph.finding(
                 node,
                 "dangling",
-                "error",
-                "it dequantises a network input that nothing quantised",
-                "give the network FP32 inputs and quantise inside",
+                "note",
+                "it dequantises a network input: whoever runs the engine has to quantise",
+                "give the network FP32 inputs and quantise inside, unless this is meant",
             )
         return
     if source.op_type == "Clip":
@@ -238,8 +250,8 @@ def _pairing(graph: Lookup, node: NodeProto) -> Iterator[QdqFinding]:
         yield graph.finding(
             node,
             "pair-scales",
-            "error",
-            "QuantizeLinear and DequantizeLinear have different scales: values are multiplied by their ratio",
+            "warning",
+            "QuantizeLinear and DequantizeLinear have different scales: all values are multiplied by their ratio",
             "use one scale for the pair",
         )
 
@@ -265,7 +277,7 @@ def _weighted(graph: Lookup, node: NodeProto) -> Iterator[QdqFinding]:
             node,
             "one-sided",
             "error",
-            f"only its {has} is quantised, its {lacks} is not: TensorRT builds it in FP32",
+            f"only its {has} is quantised, its {lacks} is not: TensorRT computes it in FP32",
             f"quantise its {lacks} too, or neither",
         )
         return
@@ -314,33 +326,37 @@ def _output_axis(node: NodeProto) -> int:
 
 
 def _skip(graph: Lookup, node: NodeProto) -> Iterator[QdqFinding]:
-    """A residual addition after a quantised convolution: its other operand is quantised."""
+    """A residual addition after a quantised layer: its other operand is quantised.
+
+    After a Gemm or MatMul only where an INT8 copy of that operand exists: a pre-norm transformer has none.
+    """
+    if any(graph.constant(name) is not None or graph.dequantizer(name) is not None for name in node.input):
+        return
     sources = [graph.made.get(name) for name in node.input]
-    convolved = [s is not None and s.op_type in _CONVS and graph.dequantizer(s.input[0]) is not None for s in sources]
-    if not any(convolved) or any(graph.constant(name) is not None for name in node.input):
+    quantised = [s is not None and s.op_type in WEIGHTED and graph.dequantizer(s.input[0]) is not None for s in sources]
+    if not any(quantised):
         return
-    if any(graph.dequantizer(name) is not None for name in node.input):
-        return
-    yield graph.finding(
-        node,
-        "skip",
-        "warning",
-        "the skip input of this residual addition is not quantised: a floating-point copy of it is kept and moved",
-        "quantise the operand that the convolution before it does not make",
-    )
+    skip = 0 if quantised == [False, True] else 1
+    made = sources[1 - skip]
+    read_as_int8 = any(n.op_type == "QuantizeLinear" for n, _ in graph.readers[node.input[skip]])
+    if (made is not None and made.op_type in _CONVS) or read_as_int8:
+        yield graph.finding(
+            node,
+            "skip",
+            "warning",
+            "the skip input of this residual addition is not quantised: a floating-point copy of it is kept and moved",
+            f"quantise {node.input[skip]!r} before the addition",
+        )
 
 
 def _concat(graph: Lookup, node: NodeProto) -> Iterator[QdqFinding]:
     sources = [graph.dequantizer(name) for name in node.input if graph.constant(name) is None]
     quantised = [s for s in sources if s is not None]
-    if not quantised:
+    if not quantised or graph.one_scale(sources):
         return
     if len(quantised) < len(sources):
         detail = f"{len(quantised)} of its {len(sources)} inputs are quantised: it is built in floating point"
     else:
-        scales = [graph.array(s.input[1]) for s in quantised]
-        if any(s is None for s in scales) or len({float(s.ravel()[0]) for s in scales if s is not None}) == 1:
-            return
         detail = "its inputs have different scales: TensorRT dequantises and quantises again around it"
     yield graph.finding(node, "concat", "warning", detail, "give all inputs of a concatenation one scale, or none")
 
@@ -372,8 +388,8 @@ def _as_input(graph: Lookup, node: NodeProto) -> Iterator[QdqFinding]:
             yield graph.finding(
                 node,
                 "weight-as-input",
-                "error",
-                f"{name!r} is also an input of the graph, so that it is no constant",
+                "note",
+                f"{name!r} is also an input of the graph: a caller could change it, and tools may not see a constant",
                 "export with keep_initializers_as_inputs=False",
                 fixable=True,
             )

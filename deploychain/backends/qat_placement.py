@@ -75,8 +75,8 @@ def find_placement(model: nn.Module, run: Run, exclude: Sequence[str] = (), fold
             where="qat",
             remedy="remove patterns from `exclude`, or leave the qat stage out of the chain",
         )
-    sites = [s for s in tracker.skips if not any(_inside(s.body, m) for m in excluded)]
-    sites += [s for s in tracker.concats() if not any(_inside(s.body, m) for m in excluded)]
+    found = [*tracker.concats(), *tracker.skips()]
+    sites = [s for s in found if not any(_inside(s.body, m) for m in excluded)]
     layers, named = _name_groups(tracker, sites)
     return Placement(tuple(folded), layers, named, dict(tracker.skipped), tuple(tracker.notes))
 
@@ -136,13 +136,14 @@ class _Tracker:
         self.model = model
         self.names = {m: n for n, m in model.named_modules()}
         self.layers: list[str] = []  # quantised layers in the order in which they run
-        self.skips: list[Site] = []
+        self._skips: list[Site] = []
         self.skipped: dict[str, str] = {}
         self.notes: list[str] = []
         self._excluded = excluded
         self._concats: list[tuple[list[Site], list[Key], Key]] = []
         self._parents: dict[Key, Key] = {}
-        self._convolved: set[Key] = set()  # outputs of quantised convolutions
+        self._made: dict[Key, bool] = {}  # output of a quantised layer -> whether that is a convolution
+        self._linear_skips: list[Site] = []
         self._alive: list[Any] = []  # an id stays unique only while its tensor lives
         self._calls: dict[nn.Module, tuple[tuple[Any, ...], dict[str, Any]]] = {}
         self._results: dict[nn.Module, list[Key]] = {}
@@ -196,8 +197,8 @@ class _Tracker:
                 self.notes.append(f"{name}: TensorRT-RTX builds a quantised ConvTranspose in FP32")
 
     def _after_layer(self, module: nn.Module, args: object, output: Tensor) -> None:
-        if self.names[module] in self.layers and not isinstance(module, nn.Linear):
-            self._convolved.add(self.tensor(output))
+        if self.names[module] in self.layers:
+            self._made[self.tensor(output)] = not isinstance(module, nn.Linear)
 
     def _before_body(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if module not in self._calls:
@@ -234,18 +235,26 @@ class _Tracker:
             return
         keys = [f[0] for f in found if f is not None]
         if _is_add(node):
-            convolved = [k in self._convolved for k in keys]
-            shapes = {f[1] for f in found if f is not None}
-            if not any(convolved) or len(shapes) > 1 or keys[0] == keys[1]:
+            quantised = [k in self._made for k in keys]
+            if not any(quantised) or len({f[1] for f in found if f is not None}) > 1 or keys[0] == keys[1]:
                 return
-            # TensorRT fuses the addition into the convolution that makes one operand; the other one is the skip.
-            skip = 0 if convolved == [False, True] else 1
+            # TensorRT fuses the addition with the layer that makes one operand; the other one is the skip.
+            skip = 0 if quantised == [False, True] else 1
             site = Site(body, node.name, operands[skip].name, "skip", "")
             self.join(keys[skip], ("site", site))
-            self.skips.append(site)
+            (self._skips if self._made[keys[1 - skip]] else self._linear_skips).append(site)
         elif (made := values.get(node.name)) is not None:
             sites = [Site(body, node.name, o.name, "concat", "") for o in dict.fromkeys(operands)]
             self._concats.append((sites, keys, made[0]))
+
+    def skips(self) -> Iterator[Site]:
+        """Skip operands: after a convolution always, after a linear layer where an INT8 copy exists anyway.
+
+        A pre-norm transformer has none: LayerNorm reads the same tensor in floating point.
+        """
+        yield from self._skips
+        feeds = {self.find(("layer", name)) for name in self.layers}
+        yield from (site for site in self._linear_skips if self.find(("site", site)) in feeds)
 
     def concats(self) -> Iterator[Site]:
         """Operands of the concatenations that feed a quantised layer; they and that layer share one scale."""
