@@ -21,10 +21,11 @@ from datetime import datetime, timezone
 
 import numpy as np
 
-from deploychain.gate.baseline import Entry, from_comparison
+from deploychain.gate.baseline import from_comparison
 from deploychain.gate.judgement import judge
 from deploychain.gate.limits import AccuracyRule, GateLimits
 from deploychain.records import COMPARISON_SCHEMA, Comparison, EvalReport, Latency, Provenance
+from deploychain.verdicts import Entry
 
 ACCURACY, CLASSES = 0.95, 10
 FP16_CHANGED, INT8_CHANGED, RETRAIN_CHANGED = 0.001, 0.02, 0.03

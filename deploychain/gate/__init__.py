@@ -3,7 +3,7 @@
 from deploychain.gate.baseline import Baseline, accept
 from deploychain.gate.judgement import judge
 from deploychain.gate.limits import GateLimits, load_limits, parse_limits
-from deploychain.gate.verdict import Check, GateResult, Status, Verdict
+from deploychain.verdicts import Check, GateResult, Status, Verdict
 
 __all__ = [
     "Baseline",

@@ -11,8 +11,8 @@ from deploychain.gate.baseline import BaselineStage
 from deploychain.gate.context import Context, Question, literal, matches, number
 from deploychain.gate.limits import AccuracyRule
 from deploychain.gate.noise import Direction, Loss, Unit
-from deploychain.gate.verdict import Check, Status
 from deploychain.records import EvalReport
+from deploychain.verdicts import Check, Status
 
 Found = Check | Question
 Values = tuple[float, ...]

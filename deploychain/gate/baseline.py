@@ -23,6 +23,7 @@ from typing import Any
 
 from deploychain.errors import ArtifactError
 from deploychain.records import Comparison, EngineReport, EvalReport, LayerVerdict, Provenance, to_json
+from deploychain.verdicts import Change, Entry
 
 SCHEMA = "deploychain.baseline/1"
 _DIGITS = 6  # significant digits of every number in the file
@@ -89,28 +90,6 @@ class BaselineLatency:
     p50_ms: float | None = None
     p99_ms: float | None = None
     repeats: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One value that an acceptance changed; None where it appeared or disappeared."""
-
-    name: str  # "engine-int8/top1"
-    old: float | None
-    new: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One accepted change."""
-
-    date: str  # ISO 8601, UTC
-    author: str
-    reason: str
-    values: Mapping[str, float | None]
-    changes: tuple[Change, ...] = ()
-    tensorrt: str | None = None
-    device: str = ""
 
 
 @dataclass(frozen=True, slots=True)

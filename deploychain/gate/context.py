@@ -10,10 +10,11 @@ from fnmatch import fnmatchcase
 from typing import Literal
 
 from deploychain.gate.baseline import Baseline
+from deploychain.gate.decision import decide, more_samples
 from deploychain.gate.limits import GateLimits
 from deploychain.gate.noise import Loss
-from deploychain.gate.verdict import Check, Status, decide, more_samples
 from deploychain.records import Comparison
+from deploychain.verdicts import Check, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +38,8 @@ class Question:
 
     Attributes:
         check: everything but the answer; its message is the subject of the sentence.
-        margin: see `verdict.decide`.
-        null: see `verdict.decide`.
+        margin: see `decision.decide`.
+        null: see `decision.decide`.
         unit: printed after a loss: " %" or "".
         group: questions of one group (the classes of a metric) share one chance of a false alarm and become one check.
         per: what more of would narrow the bounds.

@@ -9,8 +9,8 @@ from deploychain.gate import noise
 from deploychain.gate.context import Context, Question, literal, matches, number
 from deploychain.gate.engines import stage_of, unmatched
 from deploychain.gate.limits import LatencyRule, SizeRule
-from deploychain.gate.verdict import Check, Status
 from deploychain.records import EngineReport, Latency
+from deploychain.verdicts import Check, Status
 
 Found = Check | Question
 

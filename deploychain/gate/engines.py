@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from deploychain.gate.baseline import BaselineEngine, arithmetic, count_copies, layer_nodes
 from deploychain.gate.context import Context, literal, matches
 from deploychain.gate.limits import LayerRule
-from deploychain.gate.verdict import Check, Status
 from deploychain.precision import Precision
 from deploychain.records import EngineReport, LayerRecord, LayerVerdict
+from deploychain.verdicts import Check, Status
 
 
 def stage_of(engine: str) -> str:

@@ -12,8 +12,8 @@ from deploychain.gate.device import judge_latency, judge_size
 from deploychain.gate.engines import judge_layers, stage_of
 from deploychain.gate.facts import differences, version_changes
 from deploychain.gate.limits import GateLimits, Waiver
-from deploychain.gate.verdict import Check, GateResult, Status, Verdict, conclude, waive
 from deploychain.records import Comparison
+from deploychain.verdicts import Check, GateResult, Status, Verdict, conclude, waive
 
 
 def judge(

@@ -14,8 +14,8 @@ from deploychain.errors import ArtifactError, ConfigError
 from deploychain.gate.baseline import Baseline, BaselineError, load
 from deploychain.gate.judgement import judge
 from deploychain.gate.limits import GateLimits, load_limits
-from deploychain.gate.verdict import Check, GateResult, Status, Verdict
 from deploychain.records import Comparison, load_comparison
+from deploychain.verdicts import Check, GateResult, Status, Verdict
 
 COMPARISON_FILE = "comparison.json"
 _FACTS = ("tensorrt", "device", "flags", "pipeline")

@@ -1,14 +1,13 @@
-"""The decision rule, and the records of what was decided: Check, Verdict, GateResult."""
+"""What a gate decided: the records that travel from the gate to the reports."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Literal
 
-from deploychain.gate.noise import Loss
 from deploychain.records import GATE_SCHEMA, to_json
 
 
@@ -97,60 +96,26 @@ class Check:
         return {key: to_json(value) for key, value in record.items()}
 
 
-# Tail of the bound that tells a small loss from none. Chosen so that one or two lost samples still pass, and that twice
-# the limit does not, as soon as there are samples enough to see it (docs/results/gate.md).
-_LIKE_NONE = 0.2
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One value that an acceptance changed; None where it appeared or disappeared."""
+
+    name: str  # "engine-int8/top1"
+    old: float | None
+    new: float | None
 
 
-def decide(
-    loss: Loss, limit: float, margin: float, tails: tuple[float, float], null: float = 0.0
-) -> tuple[Status, float | None, float | None]:
-    """The decision rule (docs/adr/0007).
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One accepted change."""
 
-    Args:
-        loss: the estimated loss with its bounds.
-        limit: the largest loss that is allowed.
-        margin: the loss that a pass must exclude; infinite: the estimate alone decides a pass.
-        tails: tail of the lower bound (a fail), tail of the upper bound (a pass).
-        null: the loss that a fail must exclude: none at all, or the limit itself where zero means nothing (a floor).
-
-    Returns:
-        status, lower bound, upper bound.
-
-    Fail: the estimate is beyond the limit and the lower bound beyond `null`. Pass: the upper bound is within the margin,
-    and the estimate is within the limit or cannot be told from no loss (one sample of a thousand is more than a limit of
-    0.1 %). Else inconclusive. When nothing is known about the noise, the estimate is held against the limit (pass) and
-    the margin (fail).
-    """
-    if loss.bounds is None:
-        if loss.estimate <= limit:
-            return Status.PASS, None, None
-        return (Status.FAIL if loss.estimate > margin and math.isfinite(margin) else Status.INCONCLUSIVE), None, None
-    low, high = loss.bounds(*tails)
-    if loss.estimate <= limit:
-        return (Status.PASS if high <= margin else Status.INCONCLUSIVE), low, high
-    if low > null:
-        return Status.FAIL, low, high
-    like_none = math.isfinite(margin) and loss.bounds(_LIKE_NONE, tails[1])[0] <= null
-    return (Status.PASS if like_none and high <= margin else Status.INCONCLUSIVE), low, high
-
-
-def more_samples(loss: Loss, low: float, high: float, limit: float, margin: float, null: float = 0.0) -> int | None:
-    """How many more samples would settle an inconclusive check if the estimate stayed as it is.
-
-    Half-widths shrink with the square root of the number. None: the number of samples is unknown, or more than a
-    hundred times as many would be needed.
-    """
-    if loss.samples <= 0:
-        return None
-    if loss.estimate <= limit:
-        width, room = high - loss.estimate, margin - loss.estimate
-    else:
-        width, room = loss.estimate - low, loss.estimate - null
-    if room <= 0 or not math.isfinite(room) or width <= 0:
-        return None
-    more = math.ceil(loss.samples * ((width / room) ** 2 - 1))
-    return more if 0 < more <= 100 * loss.samples else None
+    date: str  # ISO 8601, UTC
+    author: str
+    reason: str
+    values: Mapping[str, float | None]
+    changes: tuple[Change, ...] = ()
+    tensorrt: str | None = None
+    device: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +128,7 @@ class GateResult:
     changes: tuple[str, ...] = ()  # what differs from the baseline and may: versions, expected changes
     baseline_path: str = ""
     baseline_created: str = ""
-    history: tuple[Any, ...] = field(default=())  # baseline.Entry records, for plots
+    history: tuple[Entry, ...] = ()  # accepted baselines, for plots
 
     @property
     def exit_code(self) -> int:
