@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from deploychain.engine.blocks import best_listing
-from deploychain.engine.classify import ARITHMETIC, QUANTISED, float_types
+from deploychain.engine.classify import ARITHMETIC, QUANTISED, changed, float_types
 from deploychain.engine.join import Joined, is_helper_row, join
 from deploychain.engine.judge import judge_layers, summarise
 from deploychain.engine.model import FileReading, Listing, Profile, Run
@@ -343,11 +343,11 @@ class _Assembler:
                 if layer.nodes_from != "metadata" and layer.layer_type not in ("kgen", "Constant"):
                     nodes = nodes_from_model(layer.name, model.op_types)
                     if nodes or layer.nodes_from == "name":
-                        layer = replace(layer, onnx_nodes=nodes, nodes_from="model" if nodes else "")
+                        layer = changed(layer, onnx_nodes=nodes, nodes_from="model" if nodes else "")
                 if layer.onnx_nodes and layer.kind in ARITHMETIC:
                     unknown += not any(node in model.op_types for node in layer.onnx_nodes)
                 changes["module"] = layer_module(layer, model.modules)
-            made.append(replace(layer, **changes))
+            made.append(changed(layer, **changes))
         if model is not None:
             counted = sum(bool(layer.onnx_nodes) and layer.kind in ARITHMETIC for layer in made)
             if counted and unknown * 2 > counted:

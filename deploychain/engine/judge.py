@@ -11,11 +11,12 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from deploychain.engine.classify import (
     ARITHMETIC,
     QUANTISED,
+    changed,
     float_types,
     has_cast,
     is_matrix_layer,
@@ -125,7 +126,7 @@ def judge_layers(
 
 def _apply(layer: LayerRecord, request: _Request) -> LayerRecord:
     if layer.kind not in ARITHMETIC:
-        return replace(layer, verdict=LayerVerdict.EXPECTED, reason="does no arithmetic: nothing was asked of it")
+        return changed(layer, verdict=LayerVerdict.EXPECTED, reason="does no arithmetic: nothing was asked of it")
     if request.requested is not None and layer.compute is None:
         layer = _read_words(layer)
     verdict, reason, asked = _verdict(layer, request)
@@ -136,7 +137,7 @@ def _apply(layer: LayerRecord, request: _Request) -> LayerRecord:
         compute, evidence = asked, EvidenceSource.NETWORK
     if layer.kind is LayerKind.OPAQUE and compute is None and request.requested is not None and asked is not None:
         compute, evidence = asked, EvidenceSource.NETWORK
-    return replace(layer, verdict=verdict, reason=reason, asked=asked, compute=compute, evidence=evidence)
+    return changed(layer, verdict=verdict, reason=reason, asked=asked, compute=compute, evidence=evidence)
 
 
 def _verdict(layer: LayerRecord, request: _Request) -> Judged:
@@ -278,7 +279,7 @@ def _read_words(layer: LayerRecord) -> LayerRecord:
     types = float_types(side)
     if len(types) != 1:
         return layer
-    return replace(layer, compute=next(iter(types)), evidence=EvidenceSource.TENSORS)
+    return changed(layer, compute=next(iter(types)), evidence=EvidenceSource.TENSORS)
 
 
 def _granted(want: Precision, asked: Precision | None) -> tuple[LayerVerdict, str]:

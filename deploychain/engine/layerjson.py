@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -35,10 +37,17 @@ def too_dense(text: str) -> bool:
 
 
 @lru_cache(maxsize=8192)
-def _dims(values: tuple[Any, ...]) -> tuple[int, ...] | None:
-    if all(isinstance(v, int) for v in values):
-        return values
-    return None
+def _integers(values: tuple[Any, ...]) -> tuple[int, ...] | None:
+    return values if all(isinstance(v, int) for v in values) else None
+
+
+def _dims(raw: Any) -> tuple[int, ...] | None:
+    if not isinstance(raw, list) or len(raw) > 64:
+        return None
+    try:
+        return _integers(tuple(raw))
+    except TypeError:  # a list or an object among them
+        return None
 
 
 def _tensor(raw: Any) -> TensorRecord:
@@ -52,17 +61,12 @@ def _tensor(raw: Any) -> TensorRecord:
     else:
         value, dtype = "", None
     form = raw.get("Format")
-    dims = raw.get("Dimensions")
     return TensorRecord(
         str(raw.get("Name", "")),
         dtype,
-        _dims(tuple(dims)) if isinstance(dims, list) and len(dims) <= 64 and _hashable(dims) else None,
+        _dims(raw.get("Dimensions")),
         form if isinstance(form, str) and "Format/Datatype" not in raw else value,
     )
-
-
-def _hashable(values: Sequence[Any]) -> bool:
-    return not any(isinstance(v, (list, dict)) for v in values)
 
 
 def _tensors(raw: Any) -> tuple[TensorRecord, ...]:
@@ -171,6 +175,18 @@ def _network(document: Any) -> tuple[frozenset[str], frozenset[str], tuple[str, 
     return frozenset(inputs), frozenset(outputs), names
 
 
+@contextmanager
+def _no_collector() -> Iterator[None]:
+    """Reading makes hundreds of thousands of objects that all stay: the cyclic collector would only walk them again."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
 def parse_layer_json(text: str) -> tuple[Listing | None, str | None]:
     """Read layer JSON, whole or cut.
 
@@ -180,13 +196,14 @@ def parse_layer_json(text: str) -> tuple[Listing | None, str | None]:
     """
     if too_dense(text):
         return None, "not an engine's layer information: far more objects than text"
-    try:
-        document = json.loads(text, strict=False)
-    except RecursionError:
-        return None, "nested too deeply to be layer information"
-    except ValueError as error:
-        return _salvage(text, error)
-    listing = listing_from_document(document)
+    with _no_collector():
+        try:
+            document = json.loads(text, strict=False)
+        except RecursionError:
+            return None, "nested too deeply to be layer information"
+        except ValueError as error:
+            return _salvage(text, error)
+        listing = listing_from_document(document)
     return listing, None if listing is not None else "JSON without a list of layers"
 
 
