@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 import numpy.typing as npt
 
-from deploychain.environment import gpu_name
 from deploychain.errors import StageError
 from deploychain.task import Task
 
@@ -90,7 +89,7 @@ class Runner:
 
         engine = Engine(path, flavour)
         outputs = engine.run(self._named(engine.inputs), self.batch_size)
-        return Run(outputs, f"{engine.name}, {gpu_name()}")
+        return Run(outputs, f"{engine.name}, {engine.device_name}")
 
     def _torch(self, model: Any, autocast: Literal["fp16", "bf16"] | None = None) -> Run:
         from deploychain.backends.torch_run import describe, run_torch

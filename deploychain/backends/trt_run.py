@@ -20,7 +20,8 @@ from deploychain.environment import gpu_name
 from deploychain.errors import CapabilityError, StageError
 
 Arrays = dict[str, npt.NDArray[Any]]
-_CUDA_ERROR = re.compile(r"\((cudaError \d+: [^()]+)\)")
+_CUDA_ERROR = re.compile(r"\((cudaError (\d+): [^()]+)\)")
+_NO_GPU = ("35", "100")  # cudaErrorInsufficientDriver (no driver at all, too), cudaErrorNoDevice
 
 
 class Engine:
@@ -55,6 +56,13 @@ class Engine:
         inputs = {n for n in names if engine.get_tensor_mode(n) == trt.TensorIOMode.INPUT}
         self.inputs = [n for n in names if n in inputs]
         self.outputs = [n for n in names if n not in inputs]
+
+    @property
+    def device_name(self) -> str:
+        """The GPU that it runs on."""
+        import torch
+
+        return torch.cuda.get_device_name()
 
     def run(self, inputs: Mapping[str, npt.NDArray[Any]], batch_size: int) -> Arrays:
         """Run all samples (axis 0 of every input), in batches that the optimisation profile allows.
@@ -117,8 +125,9 @@ class Engine:
         said = [text for severity, text in self._log.rows if severity in ("INTERNAL_ERROR", "ERROR")]
         text = " ".join((said[0] if said else str(error) if error is not None else "it gave no reason").split())
         cuda = _CUDA_ERROR.search(text)  # the rest of such a message names the library's source files
-        where = "" if gpu_name() else " (this machine has no NVIDIA GPU)"
-        return f"{cuda[1]}{where}" if cuda else text
+        if cuda is None:
+            return text
+        return f"{cuda[1]} (this machine has no NVIDIA GPU)" if cuda[2] in _NO_GPU and gpu_name() is None else cuda[1]
 
 
 def _make_logger(trt: Any) -> Any:

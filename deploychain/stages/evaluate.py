@@ -82,7 +82,7 @@ def run(job: Job[EvaluateSettings]) -> StageResult:
 
     task = job.task.load() if job.task is not None else None
     data = _load_data(job, task)
-    device = _device(job)
+    device, device_name = _device(job)
     runner = Runner(data.inputs, job.settings.batch_size, device, job.scratch, task)
     rows = _rows(job, runner)
     if not rows:
@@ -108,9 +108,9 @@ def run(job: Job[EvaluateSettings]) -> StageResult:
         "reference": reference,
         "data_sha256": data_sha256(data.inputs, data.targets),
         "samples": data.samples,
-        "device": (gpu_name() or "CUDA GPU") if device == "cuda" else f"CPU {fact('machine')}",
+        "device": device_name,
         "versions": _versions(),
-        "flags": _flags(device),
+        "flags": _flags(reports),
         "directions": _directions(task, next(r for r in reports if r.stage == reference).metrics),
         "evals": reports,
     }
@@ -264,12 +264,15 @@ def _read_npz(path: Path, limit: int | None) -> dict[str, npt.NDArray[Any]]:
     return {n: a[:limit] if len(a) == samples else a for n, a in arrays.items()}
 
 
-def _device(job: Job[EvaluateSettings]) -> str:
+def _device(job: Job[EvaluateSettings]) -> tuple[str, str]:
+    """``cpu`` or ``cuda``, and its name."""
     asked = job.settings.device
+    cpu = ("cpu", f"CPU {fact('machine')}")
     if job.task is not None:
-        from deploychain.backends.torch_device import resolve_device
+        from deploychain.backends.torch_device import describe_device, resolve_device
 
-        return resolve_device(asked).type
+        device = resolve_device(asked)
+        return cpu if device.type == "cpu" else (device.type, describe_device(device))
     from deploychain.backends.ort import cuda_available
 
     if asked == "cuda" and not cuda_available():
@@ -278,7 +281,8 @@ def _device(job: Job[EvaluateSettings]) -> str:
             where="evaluate.device",
             remedy="install onnxruntime-gpu instead of onnxruntime, or use device: auto",
         )
-    return "cuda" if asked != "cpu" and cuda_available() and gpu_name() else "cpu"
+    gpu = gpu_name()
+    return ("cuda", gpu) if asked != "cpu" and cuda_available() and gpu else cpu
 
 
 def _autocast(job: Job[EvaluateSettings]) -> Literal["fp16", "bf16"]:
@@ -307,9 +311,13 @@ def _versions() -> dict[str, str]:
     return here | {name: version for name, version in found.items() if version != "absent"}
 
 
-def _flags(device: str) -> dict[str, str]:
+def _flags(reports: Sequence[EvalReport]) -> dict[str, str]:
     """What would make two tables incomparable if it differed."""
-    return {"fp16": "CUDA kernels" if device == "cuda" else "rounding emulated", "qdq": "unfused", "tf32": "off"}
+    half = [r.how for r in reports if r.ran and r.stage in ("onnx-fp16", "onnx-int8")]
+    flags = {"qdq": "unfused", "tf32": "off"}
+    if half:
+        flags["fp16"] = "rounding emulated" if any("emulated" in how for how in half) else "real kernels"
+    return flags
 
 
 def _summary(content: Mapping[str, Any], reports: Sequence[EvalReport]) -> dict[str, Any]:
