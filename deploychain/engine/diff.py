@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any, Literal
 
-from deploychain.engine.classify import ARITHMETIC, is_matrix_layer
+from deploychain.engine.classify import ARITHMETIC, is_matrix_layer, is_qdq_node
 from deploychain.engine.evidence import Evidence
+from deploychain.engine.judge import MATRIX_OPS
 from deploychain.engine.model import Run, Stat
 from deploychain.errors import ConfigError
 from deploychain.precision import Precision
@@ -41,6 +44,7 @@ class Change:
     nodes: tuple[str, ...]
     a: tuple[LayerRecord, ...]
     b: tuple[LayerRecord, ...]
+    how: str = "nodes"  # aligned by "nodes", by layer "name", or by "order" (operators and shapes: a guess)
 
     @property
     def share_a(self) -> float | None:
@@ -85,7 +89,9 @@ class EngineDiff:
             if found:
                 parts.append(f"{len(found)} {word}")
         same = len(self.of_kind("same"))
-        return f"{', '.join(parts)}; {same} layer groups are the same. {self._latency()}"
+        guessed = sum(change.how == "order" for change in self.changes)
+        note = f" {guessed} groups were paired by operators and shapes: a guess." if guessed else ""
+        return f"{', '.join(parts)}; {same} layer groups are the same.{note} {self._latency()}"
 
     def _latency(self) -> str:
         one, two = _latency(self.a), _latency(self.b)
@@ -111,6 +117,7 @@ class EngineDiff:
             "changes": [
                 {
                     "kind": change.kind,
+                    "how": change.how,
                     "nodes": change.nodes,
                     "a": [_layer(layer, self.times_shown) for layer in change.a],
                     "b": [_layer(layer, self.times_shown) for layer in change.b],
@@ -225,12 +232,13 @@ def _changes(a: Sequence[LayerRecord], b: Sequence[LayerRecord]) -> list[Change]
     for i in range(len(parent)):
         sides = groups.setdefault(root(i), ([], []))
         sides[0 if i < len(left) else 1].append(i if i < len(left) else i - len(left))
-    return [
+    changes = [
         _change(
             [left[i] for i in sides[0]], [right[j] for j in sides[1]], [n for i in sides[0] for n in shared.get(i, ())]
         )
         for sides in groups.values()
     ]
+    return _by_order(changes)
 
 
 def _by_name(
@@ -269,7 +277,43 @@ def _change(a: list[LayerRecord], b: list[LayerRecord], nodes: list[str]) -> Cha
         kind = "split"
     else:
         kind = "same" if [x.name for x in a] == [x.name for x in b] else "regrouped"
-    return Change(kind, tuple(dict.fromkeys(nodes)), tuple(a), tuple(b))
+    return Change(kind, tuple(dict.fromkeys(nodes)), tuple(a), tuple(b), "nodes" if nodes else "name")
+
+
+_OPERATOR = re.compile(r"(?:^|[/.])([A-Za-z]+)(?:_\d+)?$")
+
+
+def _signature(change: Change) -> tuple[object, ...]:
+    """The main operator of a group, and the shape of its last output. Activations may be fused without a name."""
+    layers = change.a or change.b
+    operators = [
+        found.group(1)
+        for layer in layers
+        for node in layer.onnx_nodes
+        if not is_qdq_node(node) and (found := _OPERATOR.search(node))
+    ]
+    main = next((name for name in operators if name in MATRIX_OPS), operators[0] if operators else None)
+    outputs = layers[-1].outputs
+    return (main, outputs[0].dims if outputs else None) if main else ()
+
+
+def _by_order(changes: list[Change]) -> list[Change]:
+    """Pair what is left on both sides by operators and shapes, in order: exporters renumber nodes between exports."""
+    left = [c for c in changes if c.kind == "only-a" and _signature(c)]
+    right = [c for c in changes if c.kind == "only-b" and _signature(c)]
+    if not left or not right or len(left) * len(right) > 4_000_000:
+        return changes
+    matcher = SequenceMatcher(None, [_signature(c) for c in left], [_signature(c) for c in right], autojunk=False)
+    paired: dict[int, Change] = {}
+    gone: set[int] = set()
+    for i, j, size in matcher.get_matching_blocks():
+        for k in range(size):
+            one, two = left[i + k], right[j + k]
+            made = _change(list(one.a), list(two.b), list(one.nodes))
+            nodes = made.nodes or tuple(dict.fromkeys(n for layer in one.a for n in layer.onnx_nodes))
+            paired[id(one)] = Change(made.kind, nodes, made.a, made.b, "order")
+            gone.add(id(two))
+    return [paired.get(id(c), c) for c in changes if id(c) not in gone]
 
 
 def _precisions(layers: list[LayerRecord]) -> set[Precision | None]:

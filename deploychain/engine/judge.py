@@ -27,7 +27,7 @@ from deploychain.engine.datatypes import CAST_WORDS, MOVE_WORDS, kernel_words
 from deploychain.precision import Precision
 from deploychain.records import EvidenceSource, LayerKind, LayerRecord, LayerSummary, LayerVerdict, TensorRecord
 
-_MATRIX_OPS = frozenset(
+MATRIX_OPS = frozenset(
     [
         "Conv",
         "ConvTranspose",
@@ -64,7 +64,7 @@ class _Request:
 
 def is_matrix_node(name: str, op_types: Mapping[str, str] | None = None) -> bool:
     if op_types and name in op_types:
-        return op_types[name] in _MATRIX_OPS
+        return op_types[name] in MATRIX_OPS
     return _MATRIX_NAME.search(name) is not None
 
 

@@ -109,7 +109,8 @@ def explain(
         notes.append("Profiling verbosity 1 (none): the engine cannot list its layers; rebuild with detailed.")
     elif verbosity == "0" and not loaded:
         notes.append(
-            "Profiling verbosity 0 (layer names only): no types or tactics; build with --profilingVerbosity=detailed."
+            "Profiling verbosity 0 (layer names only): the engine lists no types or tactics; "
+            "build with --profilingVerbosity=detailed."
         )
     if flat.get("Calibration") in ("Dynamic", "Dynamic range"):
         notes.append("INT8 without calibration file or Q/DQ: ranges are made up, accuracy means nothing.")

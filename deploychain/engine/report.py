@@ -45,6 +45,8 @@ def build_report(evidence: Evidence, top: int = 10) -> Report:
     if copies:
         blocks.append(copies)
     for number, run in enumerate(evidence.runs, 1):
+        if not run.tool and not run.stats and not run.warnings and run.throughput_qps is None and not run.dla_layers:
+            continue  # a listing of layers alone: nothing is known about the run
         blocks.extend(_run(run, number, len(evidence.runs)))
     blocks.extend(_times(evidence))
     if evidence.notes:
