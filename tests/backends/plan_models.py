@@ -172,10 +172,17 @@ def constant_instance_norm() -> Case:
     shifted = g.op("Add", "x", g.weight(100.0), name="/shift/Add")
     ones = np.ones(4)
     y = g.op(
-        "InstanceNormalization", shifted, g.weight(ones), g.weight(ones * 0), name="/in/InstanceNormalization", epsilon=1e-8
+        "InstanceNormalization",
+        shifted,
+        g.weight(ones),
+        g.weight(ones * 0),
+        name="/in/InstanceNormalization",
+        epsilon=1e-8,
     )
     data = (g.random.standard_normal((4, 4, 8, 8)) * 1e-2).astype(np.float32)
-    return Case(g.model({"x": ["n", 4, 8, 8]}, y, ["n", 4, 8, 8]), {"x": data}, "/in/InstanceNormalization", "sensitive")
+    return Case(
+        g.model({"x": ["n", 4, 8, 8]}, y, ["n", 4, 8, 8]), {"x": data}, "/in/InstanceNormalization", "sensitive"
+    )
 
 
 def variance_by_difference() -> Case:
@@ -273,7 +280,9 @@ def healthy(folder: Path) -> dict[str, tuple[Path, dict[str, np.ndarray]]]:
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             b, n, d = x.shape
-            q, k, v = self.qkv(self.n1(x)).reshape(b, n, 3, self.heads, d // self.heads).permute(2, 0, 3, 1, 4).unbind(0)
+            q, k, v = (
+                self.qkv(self.n1(x)).reshape(b, n, 3, self.heads, d // self.heads).permute(2, 0, 3, 1, 4).unbind(0)
+            )
             x = x + self.proj(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(b, n, d))
             return x + self.mlp(self.n2(x))
 
