@@ -39,6 +39,8 @@ torch.set_num_threads(1)
 from training_task import BlobTask
 from deploychain.backends.torch_checkpoint import ResumeStore
 from deploychain.backends.torch_train import FitPlan, fit
+from deploychain.backends.torch_data import seed_everything
+seed_everything(5)
 plan = FitPlan(**json.loads(sys.argv[2]))
 folder = Path(sys.argv[1])
 def wait(done, total):
@@ -75,8 +77,7 @@ def test_after_kill_9_the_result_is_that_of_an_uninterrupted_training(tmp_path: 
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     child = subprocess.Popen(
-        [sys.executable, "-c", "from deploychain.backends.torch_data import seed_everything; seed_everything(5)\n" + SCRIPT,
-         str(tmp_path), json.dumps(PLAN)],
+        [sys.executable, "-c", SCRIPT, str(tmp_path), json.dumps(PLAN)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parent.parent)])},
         stderr=subprocess.PIPE,
     )  # fmt: skip
