@@ -77,7 +77,7 @@ def collect(workspace: Workspace, rows: list[StageRow]) -> RunResult:
     if artifact is None:
         return result
     content = json.loads(artifact.path.read_text(encoding="utf-8"))
-    hidden = {"per_sample"}  # long; they stay in the file
+    hidden = {"per_sample", "sample_classes"}  # long; they stay in the file
     result.table = [{k: v for k, v in row.items() if k not in hidden} for row in content.get("evals", [])]
     for engine in content.get("engines", []):
         if engine.get("summary"):
