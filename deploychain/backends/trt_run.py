@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -75,24 +75,13 @@ class Engine:
         missing = [n for n in self.inputs if n not in inputs]
         if missing:
             raise StageError(f"the engine's input {missing[0]!r} is not in the data ({', '.join(inputs)})")
-        samples = inputs[self.inputs[0]].shape[0]
-        low, high = self._batch_range(batch_size)
+        profiles = [self._engine.get_tensor_profile_shape(n, 0) for n in self.inputs]
+        low, high = batch_range([(int(least[0]), int(most[0])) for least, _, most in profiles], batch_size)
         pieces: dict[str, list[npt.NDArray[Any]]] = {n: [] for n in self.outputs}
-        for start in range(0, samples, high):
-            rows = np.arange(start, min(start + high, samples))
-            padded = np.concatenate([rows, np.full(max(0, low - len(rows)), rows[-1])])
-            results = self._execute({n: inputs[n][padded] for n in self.inputs})
-            for name, array in results.items():
-                pieces[name].append(array[: len(rows)])
+        for rows, count in padded_batches(len(inputs[self.inputs[0]]), low, high):
+            for name, array in self._execute({n: inputs[n][rows] for n in self.inputs}).items():
+                pieces[name].append(array[:count])
         return {name: np.concatenate(arrays) for name, arrays in pieces.items()}
-
-    def _batch_range(self, batch_size: int) -> tuple[int, int]:
-        """The profile's smallest batch, and the largest one up to ``batch_size``."""
-        low, high = 1, batch_size
-        for name in self.inputs:
-            least, _, most = self._engine.get_tensor_profile_shape(name, 0)
-            low, high = max(low, int(least[0])), min(max(high, int(least[0])), int(most[0]))
-        return low, high
 
     def _execute(self, feed: Mapping[str, npt.NDArray[Any]]) -> Arrays:
         import torch
@@ -128,6 +117,19 @@ class Engine:
         if cuda is None:
             return text
         return f"{cuda[1]} (this machine has no NVIDIA GPU)" if cuda[2] in _NO_GPU and gpu_name() is None else cuda[1]
+
+
+def batch_range(profile: Sequence[tuple[int, int]], batch_size: int) -> tuple[int, int]:
+    """The smallest batch of a profile, given as (min, max) per input, and the largest one up to ``batch_size``."""
+    low = max(least for least, _ in profile)
+    return low, max(low, min(batch_size, *(most for _, most in profile)))
+
+
+def padded_batches(samples: int, low: int, high: int) -> Iterator[tuple[npt.NDArray[np.intp], int]]:
+    """Row indices of each batch of ``low`` to ``high`` samples, and how many of them are not padding."""
+    for start in range(0, samples, high):
+        rows = np.arange(start, min(start + high, samples))
+        yield np.concatenate([rows, np.full(max(0, low - len(rows)), rows[-1])]), len(rows)
 
 
 def _make_logger(trt: Any) -> Any:
