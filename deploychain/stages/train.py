@@ -28,6 +28,7 @@ def run(job: Job[TrainSettings]) -> StageResult:
     """
     from deploychain.backends import torch_ddp
 
+    _audit(job)
     ranks = torch_ddp.current()
     if ranks.world > 1:
         if job.settings.processes not in (1, ranks.world):
@@ -159,6 +160,25 @@ def _result(log: dict[str, Any], out: Path) -> StageResult:
         "resumed_from": log["resumed_from"],
     }
     return StageResult(made, summary)
+
+
+def _audit(job: Job[TrainSettings]) -> None:
+    """Tell what the static audit finds in the task's file. It never stops a training."""
+    file = job.need_task().file
+    if file is None:
+        return
+    try:
+        from deploychain.audit.runner import audit_paths
+        from deploychain.audit.settings import load_settings
+
+        findings = audit_paths([file], load_settings(file)).findings
+    except Exception as error:
+        job.note(f"the audit of the task did not run: {type(error).__name__}: {error}")
+        return
+    for finding in findings:
+        if finding.severity.value != "note":
+            place = f"{Path(finding.path).name}:{finding.line}"
+            job.note(f"audit {finding.rule} {finding.severity.value}: {place}: {finding.message} ({finding.fix})")
 
 
 STAGE = Stage(
