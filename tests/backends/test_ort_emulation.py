@@ -218,3 +218,33 @@ def test_two_layers_agree_with_torch_half_on_the_cpu() -> None:
     plain = run_model(model, {"x": x})["y"].astype(np.float64)
     error_ours, error_plain = (float(np.linalg.norm(v - exact)) for v in (ours, plain))
     assert error_ours > 1.2 * error_plain  # plain onnxruntime hides the rounding in between
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "y = Softmax <axis = 1> (x)",
+        "m = ReduceMean <axes = [1], keepdims = 1> (x)  y = Sub(x, m)",
+        "y = Div(x, a)",
+        "b = Pow(x, x)  y = Sqrt(b)",
+        "b = Concat <axis = 1> (x, a)  c = Slice(b, i2, i6, i1)  y = Mul(c, c)",
+        "b = Greater(x, a)  y = Where(b, x, a)",
+        "b = Transpose <perm = [1, 0]> (x)  c = MatMul(b, x)  d = MatMul(x, c)  y = Tanh(d)",
+        "c = Cast <to = 7> (x)  d = Cast <to = 10> (c)  y = Add(d, x)",
+        "b = CastLike(s, x)  y = Mul(x, b)",
+    ],
+)
+def test_small_graphs_agree_with_onnx_reference(body: str) -> None:
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> g (float16[N,4] x, float16[N,4] a) => (float16[P,Q] y) '
+        f"<int64[2] i2 = {{0, 1}}, int64[2] i6 = {{8, 6}}, int64[2] i1 = {{0, 1}}, float s = {{0.1}}> {{ {body} }}"
+    )
+    rng = np.random.default_rng(3)
+    feed = {name: rng.uniform(0.2, 1.5, (8, 4)).astype(np.float16) for name in ("x", "a")}
+    made = emulate_fp16(model)
+    checker.check_model(made, full_check=True)
+    ours = run_model(made, feed)["y"]
+    theirs = np.asarray(ReferenceEvaluator(model).run(None, feed)[0])
+    assert ours.dtype == theirs.dtype == np.float16 and ours.shape == theirs.shape
+    difference = np.linalg.norm(ours.astype(float) - theirs.astype(float)) / np.linalg.norm(theirs.astype(float))
+    assert difference <= 3 * 2**-11  # a few roundings (the reference also accumulates in FP16)
