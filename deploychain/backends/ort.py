@@ -14,7 +14,7 @@ import numpy.typing as npt
 import onnx
 import onnxruntime as ort
 
-from deploychain.backends.ort_emulation import emulate_fp16, uses_fp16
+from deploychain.backends.ort_emulation import emulate_fp16, half_types
 from deploychain.errors import ArtifactError, StageError
 
 __all__ = [
@@ -25,7 +25,7 @@ __all__ = [
     "run_batches",
     "run_model",
     "session_options",
-    "uses_fp16",
+    "half_types",
 ]
 
 Arrays = dict[str, npt.NDArray[Any]]

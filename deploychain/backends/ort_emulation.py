@@ -4,7 +4,8 @@ onnxruntime's CPU kernels compute FP16 graphs in FP32 and drop the casts between
 and an overflow disappears. The emulated graph holds every FP16 tensor as FP32 and sends each result of an FP16 node
 through ``Cast(FLOAT16) -> Cast(FLOAT)``, which onnxruntime keeps. So each node computes in FP32 on FP16 values
 (as tensor cores accumulate) and rounds once, to nearest even; values beyond 65504 become infinite. A fused GPU kernel
-may round less often: the emulation is on the careful side, and is not a GPU result.
+may round less often: the emulation is on the careful side, and is not a GPU result. BF16, for which the CPU has no
+kernels at all, is emulated in the same way.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 
 from deploychain.errors import StageError
 
-_FP16 = TensorProto.FLOAT16
+_HALF = {TensorProto.FLOAT16: "FP16", TensorProto.BFLOAT16: "BF16"}
 _FP32 = TensorProto.FLOAT
 
 # Operators whose results are values that they were given (or integers, zero, a negation): already FP16 numbers,
@@ -33,10 +34,10 @@ _TYPE_ATTRIBUTES = frozenset(("dtype", "output_datatype", "stash_type"))
 _LARGE = 1024
 
 
-def uses_fp16(model: ModelProto) -> bool:
-    """True when any tensor of the model is FP16."""
-    types = tensor_types(model)
-    return _FP16 in types.values()
+def half_types(model: ModelProto) -> tuple[str, ...]:
+    """Which half precisions the model's tensors have: FP16, BF16, both or none."""
+    found = set(tensor_types(model).values())
+    return tuple(name for kind, name in _HALF.items() if kind in found)
 
 
 def tensor_types(model: ModelProto) -> dict[str, int]:
@@ -49,9 +50,9 @@ def tensor_types(model: ModelProto) -> dict[str, int]:
 
 
 def emulate_fp16(model: ModelProto) -> ModelProto:
-    """A copy of the model that computes in FP32 and rounds every FP16 result.
+    """A copy of the model that computes in FP32 and rounds every FP16 (or BF16) result.
 
-    Inputs and outputs keep their names and types. A model without FP16 comes back equal in function.
+    Inputs and outputs keep their names and types. A model without them comes back equal in function.
 
     Args:
         model: any valid ONNX model, weights loaded (no external data). It is not changed.
@@ -82,12 +83,12 @@ class _Emulation:
     def run(self, graph: GraphProto) -> None:
         """Rewrite the main graph: the types at its border stay, behind casts."""
         weights = {tensor.name for tensor in graph.initializer}
-        inputs = [v for v in graph.input if self._is_fp16(v.name) and v.name not in weights]
-        outputs = [v for v in graph.output if self._is_fp16(v.name)]
+        inputs = [v for v in graph.input if self._is_half(v.name) and v.name not in weights]
+        outputs = [v for v in graph.output if self._is_half(v.name)]
         rename = {v.name: self._fresh(v.name, "fp32") for v in (*inputs, *outputs)}
         first = [_cast(v.name, rename[v.name], _FP32) for v in inputs]
         fed = {v.name for v in inputs}
-        last = [_cast(rename[v.name], v.name, _FP16) for v in outputs if v.name not in fed]
+        last = [_cast(rename[v.name], v.name, self._types[v.name]) for v in outputs if v.name not in fed]
         kept = [(v.name, v.type.tensor_type.elem_type) for v in (*graph.input, *graph.output) if v.name not in weights]
         self._rewrite(graph, rename, first, last)
         types = dict(kept)
@@ -100,10 +101,10 @@ class _Emulation:
     ) -> None:
         for tensor in graph.initializer:
             tensor.name = rename.get(tensor.name, tensor.name)
-            if tensor.data_type == _FP16:
+            if tensor.data_type in _HALF:
                 tensor.CopyFrom(_widened(tensor))
         for value in (*graph.input, *graph.output):
-            if value.type.tensor_type.elem_type == _FP16:
+            if value.type.tensor_type.elem_type in _HALF:
                 value.type.tensor_type.elem_type = _FP32
         nodes = [*first, *(made for node in graph.node for made in self._node(node, rename)), *last]
         del graph.node[:]
@@ -123,31 +124,31 @@ class _Emulation:
                 continue
             wide = rename.get(name, name)
             made.output[index] = wide
-            if not self._result_is_fp16(node, name) or node.op_type in _EXACT:
+            if not self._result_is_half(node, name) or node.op_type in _EXACT:
                 continue
-            half = self._fresh(name, "fp16")
+            half = self._fresh(name, "half")
             if node.op_type == "Cast":
                 made.output[index] = half
             else:
                 made.output[index] = self._fresh(name, "exact")
-                casts.append(_cast(made.output[index], half, _FP16))
+                casts.append(_cast(made.output[index], half, self._types[name]))
             casts.append(_cast(half, wide, _FP32))
         yield made
         yield from casts
 
     def _attribute(self, attribute: AttributeProto, rename: Mapping[str, str]) -> None:
-        if attribute.name in _TYPE_ATTRIBUTES and attribute.i == _FP16:
+        if attribute.name in _TYPE_ATTRIBUTES and attribute.i in _HALF:
             attribute.i = _FP32
         for tensor in (attribute.t, *attribute.tensors):
-            if tensor.data_type == _FP16:
+            if tensor.data_type in _HALF:
                 tensor.CopyFrom(_widened(tensor))
         for graph in (*([attribute.g] if attribute.type == AttributeProto.GRAPH else []), *attribute.graphs):
             self._rewrite(graph, rename, (), ())
 
-    def _is_fp16(self, name: str) -> bool:
-        return self._types.get(name) == _FP16
+    def _is_half(self, name: str) -> bool:
+        return self._types.get(name) in _HALF
 
-    def _result_is_fp16(self, node: NodeProto, name: str) -> bool:
+    def _result_is_half(self, node: NodeProto, name: str) -> bool:
         found = self._types.get(name)
         if found is None:
             raise StageError(
@@ -156,7 +157,7 @@ class _Emulation:
                 where=node.name or name,
                 remedy="add its value_info to the model, or replace the operator by standard ones",
             )
-        return found == _FP16
+        return found in _HALF
 
     def _fresh(self, name: str, suffix: str) -> str:
         candidate, count = f"{name}/{suffix}", 1
@@ -204,7 +205,7 @@ def _inferred(model: ModelProto) -> ModelProto:
     skeleton.CopyFrom(model)
     for graph in _graphs(skeleton.graph):
         for tensor in graph.initializer:
-            if tensor.data_type in (_FP16, _FP32) and int(np.prod(tensor.dims, dtype=np.int64)) > _LARGE:
+            if tensor.data_type in (*_HALF, _FP32) and int(np.prod(tensor.dims, dtype=np.int64)) > _LARGE:
                 for data in ("raw_data", "float_data", "int32_data"):
                     tensor.ClearField(data)
     return onnx.shape_inference.infer_shapes(skeleton, data_prop=True)

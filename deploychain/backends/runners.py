@@ -79,9 +79,10 @@ class Runner:
                 outputs = ort.run_model(path, feed, self.batch_size, cuda=True)
                 return Run(outputs, f"{name} CUDA (TF32 off){unfused}", notes)
             notes = ("onnxruntime has no working CUDA provider here: it ran on the CPU",)
-        if ort.uses_fp16(model):
+        halves = ort.half_types(model)
+        if halves:
             outputs = ort.run_model(ort.emulate_fp16(model), feed, self.batch_size)
-            return Run(outputs, f"{name} CPU, FP16 rounding emulated{unfused}", notes)
+            return Run(outputs, f"{name} CPU, {' and '.join(halves)} rounding emulated{unfused}", notes)
         return Run(ort.run_model(path, feed, self.batch_size), f"{name} CPU{unfused}", notes)
 
     def engine(self, path: Path, flavour: str) -> Run:

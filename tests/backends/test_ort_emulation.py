@@ -11,7 +11,7 @@ from onnx import TensorProto, checker, helper, numpy_helper, parser
 from onnx.reference import ReferenceEvaluator
 
 from deploychain.backends.ort import run_model
-from deploychain.backends.ort_emulation import emulate_fp16, tensor_types, uses_fp16
+from deploychain.backends.ort_emulation import emulate_fp16, tensor_types, half_types
 from deploychain.errors import StageError
 
 pytestmark = pytest.mark.chain
@@ -86,7 +86,7 @@ def test_names_and_types_at_the_border_stay() -> None:
     checker.check_model(made, full_check=True)
     border = [(v.name, v.type.tensor_type.elem_type) for v in (*made.graph.input, *made.graph.output)]
     assert border == [(v.name, v.type.tensor_type.elem_type) for v in (*model.graph.input, *model.graph.output)]
-    inner = {t for n, t in tensor_types(made).items() if n not in ("x", "x2", "top") and not n.endswith("/fp16")}
+    inner = {t for n, t in tensor_types(made).items() if n not in ("x", "x2", "top") and not n.endswith("/half")}
     assert TensorProto.FLOAT16 not in inner
     got = run_model(made, {"x": np.array([[1.0, 3.0, 2.0]], np.float16), "k": np.array([1], np.int64)})
     assert got["top"].tolist() == [[9.0]] and got["index"].tolist() == [[1]]
@@ -172,8 +172,8 @@ def test_the_model_given_is_not_changed() -> None:
     before = model.SerializeToString()
     emulate_fp16(model)
     assert model.SerializeToString() == before
-    assert uses_fp16(model)
-    assert not uses_fp16(
+    assert half_types(model) == ("FP16",)
+    assert not half_types(
         parser.parse_model('<ir_version: 8, opset_import: ["": 17]> g (float[N] x) => (float[N] y) { y = Neg(x) }')
     )
 
@@ -248,3 +248,16 @@ def test_small_graphs_agree_with_onnx_reference(body: str) -> None:
     assert ours.dtype == theirs.dtype == np.float16 and ours.shape == theirs.shape
     difference = np.linalg.norm(ours.astype(float) - theirs.astype(float)) / np.linalg.norm(theirs.astype(float))
     assert difference <= 3 * 2**-11  # a few roundings (the reference also accumulates in FP16)
+
+
+def test_bf16_is_rounded_to_eight_bits() -> None:
+    model = parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 17]> g (float[N] x) => (float[N] y)
+        { h = Cast <to = 16> (x)  s = Add(h, h)  y = Cast <to = 1> (s) }"""
+    )
+    assert half_types(model) == ("BF16",)
+    x = np.array([1 + 2**-7, 1 + 2**-9, 1 + 3 * 2**-9, 1e38, 3e38], np.float32)
+    y = run_model(emulate_fp16(model), {"x": x})["y"]
+    # The BF16 step at 1 is 2^-7: 1 + 2^-9 goes to 1, 1 + 3 * 2^-9 to 1 + 2^-7. 1e38 is in range, 6e38 is not.
+    assert y[:3].tolist() == [2 + 2**-6, 2.0, 2 + 2**-6]
+    assert y[3] == pytest.approx(2e38, rel=2**-8) and np.isposinf(y[4])
