@@ -86,18 +86,11 @@ def _named_node(message: str, names: list[str]) -> str:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """ModelOpt logs each node through handlers of its own and warns about packages that are not needed here."""
-    loggers = [logging.getLogger(n) for n in ("modelopt", "modelopt.onnx", "modelopt.onnx.autocast")]
-    levels = [logger.level for logger in loggers]
-    root = logging.getLogger()
-    root_level = root.level
+    before = logging.root.manager.disable
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        root.setLevel(logging.ERROR)
-        for logger in loggers:
-            logger.setLevel(logging.CRITICAL)
+        logging.disable(logging.ERROR)
         try:
             yield
         finally:
-            root.setLevel(root_level)
-            for logger, level in zip(loggers, levels, strict=True):
-                logger.setLevel(level)
+            logging.disable(before)
