@@ -57,7 +57,7 @@ class Lookup:
                 self.readers[name].append((node, index))
         self.inputs = {v.name for v in graph.input}
         self.outputs = {v.name for v in graph.output}
-        self.weights = {t.name: t for t in graph.initializer}
+        self.weights: dict[str, TensorProto] = {t.name: t for t in graph.initializer}
 
     def finding(
         self, node: NodeProto, kind: str, severity: Severity, detail: str, remedy: str, fixable: bool = False

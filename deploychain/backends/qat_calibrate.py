@@ -22,6 +22,7 @@ from deploychain.errors import StageError
 BINS = 2048
 LEVELS = 128  # magnitudes of a symmetric INT8 value
 ENTROPY_CLIPS = 0.01  # largest share of values that the entropy method may clip
+_SMOOTH = 1e-4  # probability given to a bin that the quantised distribution lacks
 _PIECE = 1 << 22  # values per histogram call: float32 counts stay exact
 
 Counts = npt.NDArray[np.float64]
@@ -161,11 +162,10 @@ def _entropy(counts: Counts) -> float:
         members = np.bincount(level, weights=filled, minlength=LEVELS)
         quantised = np.where(filled, (mass / np.maximum(members, 1))[level], 0.0)
         observed[-1] += outliers
-        if quantised[-1] == 0 and observed[-1] > 0:
-            continue  # the divergence would be infinite
         p, q = observed / observed.sum(), quantised / quantised.sum()
         inside = p > 0
-        divergence = float(np.sum(p[inside] * np.log(p[inside] / q[inside])))
+        q = np.where(inside & (q == 0), _SMOOTH, q)  # clipped values in an empty last bin: finite, not infinite
+        divergence = float(np.sum(p[inside] * np.log(p[inside] / (q / q.sum())[inside])))
         if divergence < best:
             best, chosen = divergence, float(edge)
     return chosen

@@ -322,7 +322,7 @@ def save(quantised: Quantised, weights: Path, quantizers: Path) -> None:
         "placement": dataclasses.asdict(quantised.placement),
         "unfolded": quantised.unfolded,
     }
-    save_file(state, str(weights), metadata={"format": "pt", "schema": SCHEMA})
+    save_file(state, str(weights), metadata={"format": "pt"})
     quantizers.write_text(json.dumps(to_json(document), indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
 
