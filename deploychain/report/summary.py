@@ -41,6 +41,7 @@ _EVALUATED = {
 _SHOWN = (*_EVALUATED, "onnx-qat", "eval-reports", "comparison")
 _PROBLEMS = (LayerVerdict.DEMOTED, LayerVerdict.FALLBACK, LayerVerdict.UNKNOWN, LayerVerdict.POSSIBLE)
 _COUNTED = (LayerKind.COMPUTE, LayerKind.OPAQUE)  # what LayerSummary counts
+_NAME = 40  # characters of a layer's name
 _MOST = 8  # layers and problems listed per engine
 
 
@@ -227,11 +228,10 @@ def _print_engine(engine: EngineReport) -> None:
 
 
 def _where(layer: LayerRecord) -> str:
-    """A layer by its ONNX nodes and torch module, else by the builder's name."""
-    if not layer.onnx_nodes:
-        return layer.name
-    nodes = layer.onnx_nodes[0] + (f" +{len(layer.onnx_nodes) - 1}" if len(layer.onnx_nodes) > 1 else "")
-    return f"{nodes} ({layer.module})" if layer.module else nodes
+    """A layer by its first ONNX node (the end of a long name says more), else by the builder's name."""
+    name = layer.onnx_nodes[0] if layer.onnx_nodes else layer.name
+    short = name if len(name) <= _NAME else "…" + name[1 - _NAME :]
+    return f"{short} +{len(layer.onnx_nodes) - 1}" if len(layer.onnx_nodes) > 1 else short
 
 
 def _out(text: str, indent: int = 0) -> None:

@@ -33,6 +33,8 @@ _ENGINES = ("engine-fp32", "engine-fp16", "engine-int8")
 _ORDER = ("train-fp32", "train-amp", "weights", "qat", "onnx-fp32", "onnx-fp16", "onnx-int8", *_ENGINES)
 _MODELS = ("checkpoint", "weights", "qat-weights", "onnx-fp32", "onnx-qat", "onnx-fp16", "onnx-int8", *_ENGINES)
 _Outputs = Mapping[str, npt.NDArray[Any]]
+# Errors that say something about this machine or about our own code, and nothing about an artefact.
+_NOT_THE_ARTEFACT = (OSError, MemoryError, ImportError, NameError, AttributeError)
 # How many of the worst samples are kept; compare shows as many as its settings say.
 _WORST = 100
 
@@ -158,7 +160,7 @@ def _measure(
         outputs = done.outputs if base is None else _aligned(done.outputs, base)
         errors = compare_outputs(outputs, outputs if base is None else base, worst=_WORST)
     except Exception as error:
-        if base is None or isinstance(error, (OSError, MemoryError)):
+        if base is None or isinstance(error, _NOT_THE_ARTEFACT):
             raise
         return EvalReport(row.stage, ran=False, reason=_line(error), reference=reference, artefact_sha256=sha256), {}
     notes = list(done.notes)

@@ -11,7 +11,7 @@ from onnx import TensorProto, checker, helper, numpy_helper, parser
 from onnx.reference import ReferenceEvaluator
 
 from deploychain.backends.ort import run_model
-from deploychain.backends.ort_emulation import emulate_fp16, tensor_types, half_types
+from deploychain.backends.ort_emulation import emulate_fp16, half_types, tensor_types
 from deploychain.errors import StageError
 
 pytestmark = pytest.mark.chain
