@@ -160,7 +160,7 @@ def _measure(
         outputs = done.outputs if base is None else _aligned(done.outputs, base)
         errors = compare_outputs(outputs, outputs if base is None else base, worst=_WORST)
     except Exception as error:
-        if base is None or isinstance(error, _NOT_THE_ARTEFACT):
+        if base is None or isinstance(error, _NOT_THE_ARTEFACT) or "out of memory" in str(error).lower():
             raise
         return EvalReport(row.stage, ran=False, reason=_line(error), reference=reference, artefact_sha256=sha256), {}
     notes = list(done.notes)
