@@ -221,7 +221,7 @@ class Amp:
                 len(bindings) == 1
                 and bindings[0].value is not None
                 and not bindings[0].loop
-                and bindings[0].index is None
+                and bindings[0].place is None
             ):
                 if isinstance(bindings[0].value, ast.Compare):
                     return self.truth(bindings[0].value, bindings[0].scope)

@@ -27,6 +27,7 @@ from deploychain.audit.values import (
     Value,
     in_region,
     promote,
+    words,
 )
 
 _MAX_DEPTH = 6
@@ -338,6 +339,8 @@ class DtypeWalk:
             result = self._torch_function(call, name, args)
             self._note(call, name, args, result)
             return result
+        if isinstance(func, ast.Name) and func.id in ("filter", "list", "iter", "tuple", "reversed") and args:
+            return args[-1] if func.id == "filter" else args[0]
         loss = self.amp.loss_name(func, scope)
         local = self._local(call, args)
         if loss is not None:
@@ -383,6 +386,8 @@ class DtypeWalk:
             return base
         if attr == "type_as" and call.args:
             return args[0]
+        if attr in ("parameters", "named_parameters") and base.module:
+            return base
         if attr in NOT_TENSORS:
             return OTHER
         if self.symbols.local_function(func, self._scope) is not None:
@@ -403,6 +408,9 @@ class DtypeWalk:
 
     def _torch_function(self, call: ast.Call, name: str, args: tuple[Value, ...]) -> Value:
         leaf = name.rpartition(".")[2]
+        if leaf == "from_pretrained":
+            dtype = self.amp.dtype(keyword(call, "torch_dtype", "dtype"), self._scope)
+            return Value(dtype, True, call, module=True) if dtype in ("fp16", "bf16") else OTHER
         if not name.startswith("torch"):
             return UNKNOWN_VALUE if self._region is None else self._unknown_result(call, args, name)
         if leaf in FUNCTION_LOSSES:
@@ -496,7 +504,7 @@ class DtypeWalk:
     def _forward_of(self, func: ast.expr) -> Scope | None:
         """The forward method that `model(x)` or `self(x)` runs, where the class is in this file."""
         symbols, scope = self.symbols, self._scope
-        if isinstance(func, ast.Name) and func.id == "self" or (isinstance(func, ast.Call)):
+        if (isinstance(func, ast.Name) and func.id == "self") or (isinstance(func, ast.Call)):
             cls = symbols.class_of(scope) if isinstance(func, ast.Name) else symbols.instance_class(func, scope)
         else:
             cls = symbols.instance_class(func, scope)
@@ -562,19 +570,21 @@ class DtypeWalk:
         return Value(in_region(region.dtype), False, call)
 
 
-_MODEL_NAMES = frozenset(
-    "model net network module encoder decoder backbone student teacher generator discriminator unet vae netg netd gen disc "
-    "critic actor policy transformer classifier detector head ddp_model fsdp_model raw_model self".split()
+_MODEL_NAMES = words(
+    "model net network module encoder decoder backbone student teacher generator discriminator unet vae "
+    "netg netd gen disc critic actor policy transformer classifier detector head ddp_model fsdp_model "
+    "raw_model self"
 )
-_PYTHON = frozenset(
-    "print len range enumerate zip list dict tuple set int float str isinstance getattr hasattr next iter sum min max sorted "
-    "map filter open super format round abs any all type next_batch time perf_counter".split()
+_PYTHON = words(
+    "print len range enumerate zip list dict tuple set int float str isinstance getattr hasattr next iter "
+    "sum min max sorted map filter open super format round abs any all type next_batch time perf_counter"
 )
-_TENSOR_METHODS = frozenset(
-    "mean var std sqrt abs max min amax amin clamp clamp_min clamp_ masked_fill masked_fill_ view reshape permute transpose "
-    "flatten squeeze unsqueeze expand repeat chunk split relu sigmoid tanh gelu neg add mul div sub add_ mul_ div_ sub_ t "
-    "contiguous index_select gather scatter topk square square_ round floor ceil sign softmax log_softmax view_as expand_as "
-    "reshape_as swapaxes movedim narrow roll flip tril triu detach_ clip type_as masked_select".split()
+_TENSOR_METHODS = words(
+    "mean var std sqrt abs max min amax amin clamp clamp_min clamp_ masked_fill masked_fill_ view reshape "
+    "permute transpose flatten squeeze unsqueeze expand repeat chunk split relu sigmoid tanh gelu neg add "
+    "mul div sub add_ mul_ div_ sub_ t contiguous index_select gather scatter topk square square_ round "
+    "floor ceil sign softmax log_softmax view_as expand_as reshape_as swapaxes movedim narrow roll flip "
+    "tril triu detach_ clip type_as masked_select"
 )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from deploychain.audit.amp import Amp
 from deploychain.audit.symbols import Scope, Symbols, dotted, last_name
+from deploychain.audit.values import words
 
 _CLIP_NAME = re.compile(
     r"^_?(dispatch_|adaptive_)?clip_grad(ient)?s?(_?by)?(_?norm|_?value)?s?_?$|^(get_)?(total_)?grad(ient)?s?_norm$|^get_total_norm$"
@@ -15,69 +16,14 @@ _CLIP_NAME = re.compile(
 _ZERO_NAME = re.compile(r"zero|reset_grad|clear_grad")
 _PARAMETER_NAMES = frozenset({"p", "param", "params", "parameter", "w", "weight", "v", "par"})
 # Linear in the gradient, so the same before and after unscaling; or a test that only asks for finiteness.
-_LINEAR = frozenset(
-    {
-        "zero_",
-        "detach_",
-        "mul_",
-        "div_",
-        "copy_",
-        "clone",
-        "to",
-        "is_sparse",
-        "coalesce",
-        "numel",
-        "size",
-        "shape",
-        "device",
-        "dtype",
-        "isnan",
-        "isinf",
-        "isfinite",
-        "data_ptr",
-        "requires_grad_",
-        "element_size",
-        "is_contiguous",
-        "contiguous",
-        "view",
-        "is_sparse_csr",
-        "untyped_storage",
-    }
+_LINEAR = words(
+    "zero_ detach_ mul_ div_ copy_ clone to is_sparse coalesce numel size shape device dtype isnan isinf "
+    "isfinite data_ptr requires_grad_ element_size is_contiguous contiguous view is_sparse_csr "
+    "untyped_storage"
 )
-_READS = frozenset(
-    {
-        "norm",
-        "abs",
-        "clamp_",
-        "clamp",
-        "clip_",
-        "clip",
-        "add_",
-        "sub_",
-        "mean",
-        "std",
-        "var",
-        "max",
-        "min",
-        "pow",
-        "square",
-        "sum",
-        "sign",
-        "sign_",
-        "sqrt",
-        "item",
-        "cpu",
-        "numpy",
-        "tolist",
-        "histc",
-        "float",
-        "masked_fill_",
-        "addcmul_",
-        "renorm",
-        "renorm_",
-        "flatten",
-        "ravel",
-    }
+_READS = words(
+    "norm abs clamp_ clamp clip_ clip add_ sub_ mean std var max min pow square sum sign sign_ sqrt item "
+    "cpu numpy tolist histc float masked_fill_ addcmul_ renorm renorm_ flatten ravel"
 )
 _FINITE_CHECKS = frozenset({"isnan", "isinf", "isfinite", "all_reduce", "allclose", "equal"})
 
@@ -190,7 +136,7 @@ class EventReader:
             return Event("zero", "*", call, scope)
         if attr in _READS:
             grad = base
-            while isinstance(grad, ast.Attribute) and grad.attr == "data" or _is_detach(grad):
+            while (isinstance(grad, ast.Attribute) and grad.attr == "data") or _is_detach(grad):
                 grad = grad.value if isinstance(grad, ast.Attribute) else grad.func.value  # type: ignore[attr-defined]
             if self._is_grad(grad, scope) and not self._only_finiteness(call):
                 return Event("clip", "*", call, scope, detail=f"{self.symbols.text(grad)}.{attr}()")
@@ -256,7 +202,7 @@ class EventReader:
         elif isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add | ast.Sub):
             target = statement.target
             while isinstance(target, ast.Attribute) and target.attr == "data":
-                target = target.value  # type: ignore[assignment]
+                target = target.value
             if self._is_grad(target, scope) and "grad" not in self.symbols.text(statement.value):
                 return Event("clip", "*", target, scope, detail=self.symbols.text(statement))
         return None
@@ -310,27 +256,9 @@ class EventReader:
         return text
 
 
-_HARMLESS = frozenset(
-    {
-        "print",
-        "isinstance",
-        "len",
-        "str",
-        "save",
-        "append",
-        "dict",
-        "format",
-        "hasattr",
-        "getattr",
-        "id",
-        "debug",
-        "info",
-        "save_checkpoint",
-        "load_checkpoint",
-        "warning",
-        "type",
-        "log",
-    }
+_HARMLESS = words(
+    "print isinstance len str save append dict format hasattr getattr id debug info save_checkpoint "
+    "load_checkpoint warning type log"
 )
 
 

@@ -51,7 +51,7 @@ class GraphBuilder:
     def __init__(self, symbols: Symbols, amp: Amp) -> None:
         self.symbols = symbols
         self.reader = EventReader(symbols, amp)
-        self._interesting: dict[int, bool] = {}
+        self._interesting: set[int] | None = None
 
     def graphs(self) -> list[Graph]:
         symbols = self.symbols
@@ -61,36 +61,34 @@ class GraphBuilder:
                 roots.append(function)
         return [g for g in (_Build(self, root).graph() for root in roots) if any(n.events for n in g.nodes)]
 
-    def interesting(self, function: Scope, trail: frozenset[int] = frozenset()) -> bool:
+    def interesting(self, function: Scope) -> bool:
         """The function, or one that it calls, holds an event."""
-        key = id(function)
-        if key in self._interesting:
-            return self._interesting[key]
-        if key in trail:
-            return False
-        found = False
-        stack: list[ast.AST] = list(function.body)
-        while stack and not found:
-            node = stack.pop()
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
-                continue
-            if isinstance(node, ast.Call):
-                if self.reader.of_call(node, function, {}) or self.reader.is_grad_argument(node, function):
-                    found = True
-                    break
-                inner = self.symbols.local_function(node.func, function)
-                if inner is not None and inner is not function and self.interesting(inner, trail | {key}):
-                    found = True
-                    break
-            elif isinstance(node, ast.Assign | ast.AugAssign | ast.Delete) and self.reader.of_assignment(
-                node, function
-            ):
-                found = True
-            stack.extend(ast.iter_child_nodes(node))
-        if not trail:
-            self._interesting[key] = found
-        elif found:
-            self._interesting[key] = True
+        if self._interesting is None:
+            self._interesting = self._find_interesting()
+        return id(function) in self._interesting
+
+    def _find_interesting(self) -> set[int]:
+        symbols = self.symbols
+        found: set[int] = set()
+        callers: dict[int, set[int]] = {}
+        for call in symbols.calls:
+            scope = symbols.scope(call)
+            if self.reader.of_call(call, scope, {}) or self.reader.is_grad_argument(call, scope):
+                found.add(id(scope))
+            inner = symbols.local_function(call.func, scope)
+            if inner is not None:
+                callers.setdefault(id(inner), set()).add(id(scope))
+        for kind in (ast.Assign, ast.AugAssign, ast.Delete):
+            for statement in symbols.nodes(kind):
+                scope = symbols.scope(statement)
+                if self.reader.of_assignment(statement, scope):
+                    found.add(id(scope))
+        queue = list(found)
+        while queue:
+            for caller in callers.get(queue.pop(), ()):
+                if caller not in found:
+                    found.add(caller)
+                    queue.append(caller)
         return found
 
 
@@ -163,7 +161,7 @@ class _Build:
                 frontier = self._expression(item.context_expr, frontier, scope, names)
             return self._body(s.body, frontier, scope, names)
         if isinstance(s, ast.Try) or type(s).__name__ == "TryStar":
-            return self._try(s, frontier, scope, names)  # type: ignore[arg-type]
+            return self._try(s, frontier, scope, names)
         if isinstance(s, ast.Match):
             return self._match(s, frontier, scope, names)
         if isinstance(s, ast.Return):

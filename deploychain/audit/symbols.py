@@ -53,6 +53,7 @@ class Scope:
     owner: Scope | None = None  # the class that a method belongs to
     bindings: dict[str, list[Binding]] = field(default_factory=dict)
     parameters: list[str] = field(default_factory=list)
+    returned: list[ast.expr] | None = None  # filled by `returns`
 
     @property
     def name(self) -> str:
@@ -69,12 +70,12 @@ class Scope:
 
 
 class Binding(NamedTuple):
-    """A name was given this value; `index` is the place in an unpacked tuple; `loop` where it came from iterating."""
+    """A name was given this value; `place` is the index in an unpacked tuple; `loop` where it came from iterating."""
 
     value: ast.expr | None
     scope: Scope
     node: ast.AST
-    index: int | None = None
+    place: int | None = None
     loop: bool = False
 
 
@@ -94,6 +95,7 @@ class Symbols:
         self.scope_of: dict[ast.AST, Scope] = {}  # of every statement-owning node and every call
         self.parent: dict[ast.AST, ast.AST] = {}
         self.calls: list[ast.Call] = []
+        self._nodes: dict[type[ast.AST], list[ast.AST]] = {}
         self.functions: dict[str, list[Scope]] = {}
         self.classes: dict[str, Scope] = {}
         self.function_scopes: list[Scope] = []
@@ -101,6 +103,10 @@ class Symbols:
         self.module = Scope(source.tree, None)
         self._index(source.tree, self.module)
         self._qual_cache: dict[tuple[int, int], str | None] = {}
+        self._class_cache: dict[tuple[int, int], Scope | None] = {}
+        self._call_site_cache: dict[int, list[ast.Call]] = {}
+        self._resolve_cache: dict[tuple[int, int], list[Ref]] = {}
+        self._depth = 0
 
     # -- building -----------------------------------------------------------------------------------------------
 
@@ -110,6 +116,7 @@ class Symbols:
         while stack:
             node, scope = stack.pop()
             self.scope_of[node] = scope
+            self._nodes.setdefault(type(node), []).append(node)
             children = scope
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
                 children = Scope(node, scope, owner=scope if scope.is_class else None)
@@ -198,6 +205,10 @@ class Symbols:
 
     # -- asking -------------------------------------------------------------------------------------------------
 
+    def nodes(self, *kinds: type[ast.AST]) -> list[Any]:
+        """Every node of these kinds in the file."""
+        return [node for kind in kinds for node in self._nodes.get(kind, ())]
+
     def scope(self, node: ast.AST) -> Scope:
         return self.scope_of.get(node, self.module)
 
@@ -270,7 +281,7 @@ class Symbols:
                 for binding in self.bindings(expr.id, scope):
                     if (
                         binding.loop
-                        or binding.index is not None
+                        or binding.place is not None
                         or not isinstance(binding.value, ast.Name | ast.Attribute)
                     ):
                         continue
@@ -311,6 +322,13 @@ class Symbols:
 
     def instance_class(self, expr: ast.expr, scope: Scope) -> Scope | None:
         """The class of this file that an expression is an instance of, where that is clear."""
+        key = (id(expr), id(scope))
+        if key not in self._class_cache:
+            self._class_cache[key] = None  # what depends on itself is not clear
+            self._class_cache[key] = self._instance_class(expr, scope)
+        return self._class_cache[key]
+
+    def _instance_class(self, expr: ast.expr, scope: Scope) -> Scope | None:
         for ref in self.resolve(expr, scope):
             call = strip_module_calls(ref.expr)
             if isinstance(call, ast.Call):
@@ -321,21 +339,40 @@ class Symbols:
 
     def call_sites(self, function: Scope) -> list[ast.Call]:
         """Calls in this file that run the function."""
+        key = id(function)
+        if key not in self._call_site_cache:
+            self._call_site_cache[key] = []  # while it is being found
+            self._call_site_cache[key] = self._find_call_sites(function)
+        return self._call_site_cache[key]
+
+    def _find_call_sites(self, function: Scope) -> list[ast.Call]:
         name = function.name
         sites = []
         for call in self._call_sites.get(name, ()):
             if function.owner is None:
                 if isinstance(call.func, ast.Name) and self.local_function(call.func, self.scope(call)) is function:
                     sites.append(call)
-            elif isinstance(call.func, ast.Attribute):
-                if self.local_function(call.func, self.scope(call)) is function:
-                    sites.append(call)
+            elif isinstance(call.func, ast.Attribute) and self.local_function(call.func, self.scope(call)) is function:
+                sites.append(call)
         return sites
 
     def resolve(self, expr: ast.expr, scope: Scope, depth: int = 6, seen: frozenset[int] = frozenset()) -> list[Ref]:
         """What an expression may stand for: calls, constants, unresolved names. Never empty."""
-        if depth <= 0 or id(expr) in seen:
+        if depth <= 0 or id(expr) in seen or self._depth > 40:
             return [Ref(expr, scope)]
+        key = (id(expr), id(scope))
+        if not seen and key in self._resolve_cache:
+            return self._resolve_cache[key]
+        self._depth += 1
+        try:
+            found = self._resolve(expr, scope, depth, seen)
+        finally:
+            self._depth -= 1
+        if not seen and self._depth == 0:
+            self._resolve_cache[key] = found
+        return found
+
+    def _resolve(self, expr: ast.expr, scope: Scope, depth: int, seen: frozenset[int]) -> list[Ref]:
         seen = seen | {id(expr)}
         if isinstance(expr, ast.IfExp):
             return self._all((expr.body, expr.orelse), scope, depth, seen)
@@ -364,7 +401,7 @@ class Symbols:
         for binding in bindings:
             if binding.value is None or binding.loop:
                 continue
-            if binding.index is not None:
+            if binding.place is not None:
                 found += self._resolve_element(binding, depth, seen)
             else:
                 found += self.resolve(binding.value, binding.scope, depth - 1, seen)
@@ -376,7 +413,7 @@ class Symbols:
             cls = self.instance_class(expr.value, scope) if depth > 2 else None
             for home in self._bases(cls):
                 for binding in home.bindings.get(f"self.{expr.attr}", []):
-                    if binding.value is not None and not binding.loop and binding.index is None:
+                    if binding.value is not None and not binding.loop and binding.place is None:
                         found += self.resolve(binding.value, binding.scope, depth - 1, seen)
         return found
 
@@ -384,9 +421,12 @@ class Symbols:
         found: list[Ref] = []
         assert binding.value is not None
         for ref in self.resolve(binding.value, binding.scope, depth - 1, seen):
-            if isinstance(ref.expr, ast.Tuple | ast.List) and binding.index is not None:
-                if binding.index < len(ref.expr.elts):
-                    found += self.resolve(ref.expr.elts[binding.index], ref.scope, depth - 1, seen)
+            if (
+                isinstance(ref.expr, ast.Tuple | ast.List)
+                and binding.place is not None
+                and binding.place < len(ref.expr.elts)
+            ):
+                found += self.resolve(ref.expr.elts[binding.place], ref.scope, depth - 1, seen)
         return found
 
     def _resolve_parameter(self, function: Scope, name: str, depth: int, seen: frozenset[int]) -> list[Ref]:
@@ -446,7 +486,7 @@ class Symbols:
         text = dotted(expr)
         if text is not None:
             bindings = self.bindings(text, scope)
-            if len(bindings) == 1 and bindings[0].index is None and not bindings[0].loop:
+            if len(bindings) == 1 and bindings[0].place is None and not bindings[0].loop:
                 return self.const(bindings[0].value, bindings[0].scope, depth - 1)
             if not bindings and isinstance(expr, ast.Name):
                 function = self.parameter_scope(text, scope)
@@ -540,15 +580,20 @@ def strip_module_calls(expr: ast.expr) -> ast.expr:
 
 def returns(function: Scope) -> list[ast.expr]:
     """The values that a function returns (its own returns, not those of functions inside)."""
+    if function.returned is not None:
+        return function.returned
     found: list[ast.expr] = []
     stack: list[ast.AST] = list(function.body)
     while stack:
         node = stack.pop()
+        if isinstance(node, ast.expr):
+            continue
         if isinstance(node, ast.Return) and node.value is not None:
             found.append(node.value)
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
             stack.extend(ast.iter_child_nodes(node))
     found.sort(key=lambda e: e.lineno)
+    function.returned = found
     return found
 
 

@@ -11,31 +11,38 @@ from dataclasses import dataclass, field
 
 from deploychain.audit.amp import Region
 
-LOWER = frozenset(
-    "linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d conv_tbc matmul mm bmm mv addmm addmv "
-    "addbmm baddbmm addr einsum chain_matmul multi_dot bilinear prelu scaled_dot_product_attention".split()
+
+def words(text: str) -> frozenset[str]:
+    """A set of names, written with spaces between."""
+    return frozenset(text.split())
+
+
+LOWER = words(
+    "linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d conv_tbc matmul mm "
+    "bmm mv addmm addmv addbmm baddbmm addr einsum chain_matmul multi_dot bilinear prelu "
+    "scaled_dot_product_attention"
 )
-FP32_CUDA = frozenset(
-    "softmax log_softmax softmin exp expm1 log log10 log2 log1p pow reciprocal rsqrt sum prod cumsum cumprod norm "
-    "vector_norm matrix_norm normalize cosine_similarity cdist pdist softplus layer_norm group_norm rms_norm acos asin "
-    "cosh sinh tan erfinv renorm nuclear_norm logsumexp interpolate upsample stft dist".split()
+FP32_CUDA = words(
+    "softmax log_softmax softmin exp expm1 log log10 log2 log1p pow reciprocal rsqrt sum prod cumsum "
+    "cumprod norm vector_norm matrix_norm normalize cosine_similarity cdist pdist softplus layer_norm "
+    "group_norm rms_norm acos asin cosh sinh tan erfinv renorm nuclear_norm logsumexp interpolate "
+    "upsample stft dist"
 )
-LOWER_LAYERS = frozenset(
-    "Linear LazyLinear Bilinear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d LazyConv2d PReLU "
-    "MultiheadAttention LSTM GRU RNN LSTMCell GRUCell".split()
+LOWER_LAYERS = words(
+    "Linear LazyLinear Bilinear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d "
+    "LazyConv2d PReLU MultiheadAttention LSTM GRU RNN LSTMCell GRUCell"
 )
-FP32_LAYERS = frozenset(
-    "Softmax LogSoftmax Softmin LayerNorm GroupNorm RMSNorm Softplus Upsample CosineSimilarity".split()
+FP32_LAYERS = words("Softmax LogSoftmax Softmin LayerNorm GroupNorm RMSNorm Softplus Upsample CosineSimilarity")
+PASS_LAYERS = words(
+    "ReLU ReLU6 LeakyReLU GELU SiLU ELU SELU CELU Sigmoid Tanh Hardswish Hardsigmoid Mish Dropout "
+    "Dropout1d Dropout2d AlphaDropout Identity Flatten Unflatten BatchNorm1d BatchNorm2d BatchNorm3d "
+    "SyncBatchNorm InstanceNorm2d MaxPool1d MaxPool2d AvgPool2d AdaptiveAvgPool1d AdaptiveAvgPool2d "
+    "AdaptiveMaxPool2d PixelShuffle ZeroPad2d"
 )
-PASS_LAYERS = frozenset(
-    "ReLU ReLU6 LeakyReLU GELU SiLU ELU SELU CELU Sigmoid Tanh Hardswish Hardsigmoid Mish Dropout Dropout1d Dropout2d "
-    "AlphaDropout Identity Flatten Unflatten BatchNorm1d BatchNorm2d BatchNorm3d SyncBatchNorm InstanceNorm2d MaxPool1d "
-    "MaxPool2d AvgPool2d AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveMaxPool2d PixelShuffle ZeroPad2d".split()
-)
-NEVER_CAST = frozenset("tensor as_tensor zeros ones full empty randn rand arange linspace eye from_numpy".split())
-NOT_TENSORS = frozenset(
-    "size dim numel item tolist argmax argmin argsort long int bool shape device stride numpy nelement is_cuda data_ptr "
-    "topk_indices ndimension backward".split()
+NEVER_CAST = words("tensor as_tensor zeros ones full empty randn rand arange linspace eye from_numpy")
+NOT_TENSORS = words(
+    "size dim numel item tolist argmax argmin argsort long int bool shape device stride numpy nelement "
+    "is_cuda data_ptr topk_indices ndimension backward"
 )
 
 

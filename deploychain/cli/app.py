@@ -44,7 +44,14 @@ def _root(
 
 def _register() -> None:
     # Each module registers its commands on import; the order is the order of `--help`.
-    from deploychain.cli import chain_commands, device_commands, doctor_commands, layers_commands, plan_commands  # noqa: F401
+    from deploychain.cli import (  # noqa: F401
+        chain_commands,
+        device_commands,
+        doctor_commands,
+        gate_commands,
+        layers_commands,
+        plan_commands,
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -1,0 +1,109 @@
+"""What a rule gets to see of one file, and what a rule is."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from deploychain.audit.amp import Amp
+from deploychain.audit.dtypes import DtypeWalk
+from deploychain.audit.finding import Finding, Severity
+from deploychain.audit.flow import Graph, GraphBuilder
+from deploychain.audit.sources import Source
+from deploychain.audit.symbols import Scope, Symbols, last_name
+from deploychain.audit.values import Seen
+
+# Without one of these nothing in a file is known to be in half precision.
+_HALF_WORDS = ("autocast", "half", "float16", "fp16", "16-mixed", "precision=16", "HalfTensor", "autocast_ctx")
+ERROR, WARNING, NOTE = Severity.ERROR, Severity.WARNING, Severity.NOTE
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule of the catalogue and what is worth knowing about it.
+
+    Attributes:
+        how: where it looks: "code", "model", "run", "graph", "log", in any combination.
+        belief: what is commonly said about it.
+        truth: what was measured.
+        experiment: what `--demo` runs.
+        bad, good: a few lines of code.
+    """
+
+    id: str
+    name: str
+    title: str
+    how: str
+    belief: str
+    truth: str
+    experiment: str
+    bad: str
+    good: str
+    check: Callable[[Context], Iterator[Finding]] | None = None
+
+
+class Context:
+    """One file under audit. The analyses are made when a rule first asks for them."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.text = source.text
+
+    @cached_property
+    def symbols(self) -> Symbols:
+        return Symbols(self.source)
+
+    @cached_property
+    def amp(self) -> Amp:
+        return Amp(self.symbols)
+
+    @cached_property
+    def graphs(self) -> list[Graph]:
+        if not any(word in self.text for word in ("backward", "scaler", "Scaler")):
+            return []
+        return GraphBuilder(self.symbols, self.amp).graphs()
+
+    @cached_property
+    def walk(self) -> DtypeWalk:
+        walk = DtypeWalk(self.symbols, self.amp)
+        if any(word in self.text for word in _HALF_WORDS):
+            walk.run()
+        return walk
+
+    @property
+    def seen(self) -> list[Seen]:
+        return self.walk.seen
+
+    def finding(self, rule: str, node: ast.AST, severity: Severity, message: str, fix: str) -> Finding:
+        """A finding at a node of the syntax tree."""
+        line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1
+        return Finding(self.source.path, line, column, rule, severity, message, fix)
+
+    def calls(self, *names: str) -> Iterator[tuple[ast.Call, Scope]]:
+        """Calls whose canonical name is one of these."""
+        wanted = set(names)
+        for call in self.symbols.calls:
+            if self.symbols.qual(call.func) in wanted:
+                yield call, self.symbols.scope(call)
+
+    def calls_named(self, *leaves: str) -> Iterator[tuple[ast.Call, Scope]]:
+        """Calls whose last name is one of these, whatever it belongs to."""
+        wanted = set(leaves)
+        for call in self.symbols.calls:
+            if last_name(call.func) in wanted:
+                yield call, self.symbols.scope(call)
+
+    def is_module_class(self, scope: Scope) -> bool:
+        """A class of this file that is a torch module (by a base that is one, or is named like one)."""
+        for cls in self.symbols._bases(scope):
+            for base in getattr(cls.node, "bases", []):
+                name = self.symbols.qual(base, cls) or last_name(base)
+                leaf = name.rpartition(".")[2]
+                if leaf in ("Module", "LightningModule", "PreTrainedModel") or name.startswith("torch.nn."):
+                    return True
+        return False
+
+    def str(self, node: ast.AST) -> str:
+        return self.symbols.text(node)

@@ -1,0 +1,136 @@
+"""R01: the loss must be computed in FP32. Where it is written does not matter, its dtype does."""
+
+# ruff: noqa: E501  (messages are one piece of text)
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from deploychain.audit.amp import FUNCTION_LOSSES
+from deploychain.audit.context import ERROR, NOTE, WARNING, Context, Finding, Rule
+from deploychain.audit.symbols import keyword
+from deploychain.audit.values import Seen
+
+
+def check(ctx: Context) -> Iterator[Finding]:
+    done: set[int] = set()
+    for seen in ctx.seen:
+        loss = _loss(ctx, seen)
+        if loss is None or id(seen.node) in done or not seen.args:
+            continue
+        if (
+            seen.region is not None
+            and (seen.region.half or seen.region.enabled is not False)
+            and seen.region.dtype != "fp32"
+        ):
+            continue
+        name, constructor = loss
+        logits = seen.args[0]
+        if not logits.half or logits.module:
+            continue
+        done.add(id(seen.node))
+        assert isinstance(seen.node, ast.Call)
+        yield from _judge(ctx, seen, seen.node, name, constructor)
+
+
+def _loss(ctx: Context, seen: Seen) -> tuple[str, ast.Call | None] | None:
+    if not isinstance(seen.node, ast.Call):
+        return None
+    if seen.name.startswith("loss:"):
+        found = ctx.amp.loss_name(seen.node.func, seen.function)  # type: ignore[arg-type]
+        if found is not None and found[0] == "" and _casts_inside(ctx, seen):
+            return None
+        return found
+    leaf = seen.name.rpartition(".")[2]
+    if leaf in FUNCTION_LOSSES and seen.name.startswith("torch."):
+        return leaf, None
+    return None
+
+
+def _casts_inside(ctx: Context, seen: Seen) -> bool:
+    """A loss of this file whose code casts: `logits.float()`, `.to(torch.float32)`, or turns autocast off."""
+    assert isinstance(seen.node, ast.Call)
+    symbols = ctx.symbols
+    scope = symbols.scope(seen.node)
+    function = symbols.local_function(seen.node.func, scope)
+    node: ast.AST | None = function.node if function is not None else None
+    if node is None:
+        cls = symbols.instance_class(seen.node.func, scope)
+        node = cls.node if cls is not None else None
+    if node is None:
+        return False
+    for inner in ast.walk(node):
+        if (
+            isinstance(inner, ast.Call)
+            and isinstance(inner.func, ast.Attribute)
+            and inner.func.attr in ("float", "double")
+        ):
+            return True
+        if isinstance(inner, ast.Attribute) and inner.attr in ("float32", "float64"):
+            return True
+    return False
+
+
+def _judge(ctx: Context, seen: Seen, call: ast.Call, name: str, constructor: ast.Call | None) -> Iterator[Finding]:
+    logits, scope = seen.args[0], ctx.symbols.scope(call)
+    settings = constructor if constructor is not None else call
+    smoothing = ctx.symbols.const(keyword(settings, "label_smoothing", "smoothing"), scope)
+    summed = ctx.symbols.const(keyword(settings, "reduction"), scope) == "sum"
+    indices = FUNCTION_LOSSES.get(name, True)
+    if not indices and len(seen.args) > 1 and seen.args[1].dtype == "fp32":
+        return  # an FP32 target promotes the result
+    shown = ctx.str(call.args[0]) if call.args else "logits"
+    rest = ", ".join(ctx.str(a) for a in call.args[1:])
+    fix = f"{ctx.str(call.func)}({shown}.float(){', ' + rest if rest else ''})  # or move the call inside the autocast block"
+    dtype = {"fp16": "float16", "bf16": "bfloat16"}.get(logits.dtype or "", "half precision")
+    start = f"`{shown}` is still {dtype} here, outside autocast, so the loss is computed in {dtype}"
+    smooth = isinstance(smoothing, int | float) and not isinstance(smoothing, bool) and smoothing > 0
+    if smooth:
+        yield ctx.finding(
+            "R01", call, ERROR,
+            f"{start}; with label_smoothing the sum over the classes passes 65504 and the logged loss is inf from about "
+            "1000 classes on, while the gradients stay finite, so no step is skipped and nothing else shows it", fix,
+        )  # fmt: skip
+    elif summed:
+        yield ctx.finding(
+            "R01", call, ERROR, f"{start}; reduction='sum' over the batch passes 65504 and becomes inf", fix
+        )
+    elif seen.no_grad:
+        yield ctx.finding(
+            "R01",
+            call,
+            NOTE,
+            f"{start}: the reported value is rounded to 3 digits (about 2e-4); training is not touched",
+            fix,
+        )
+    elif not indices:
+        yield ctx.finding(
+            "R01", call, NOTE, f"`{shown}` is {dtype} here: with a {dtype} target the loss is too (a float32 target "
+            "promotes it); say which is meant", fix,
+        )  # fmt: skip
+    else:
+        yield ctx.finding(
+            "R01", call, WARNING,
+            f"{start}: value and gradient are off by 2e-4 to 4e-4, and a {dtype} loss times the initial scale 65536 "
+            "overflows, which skips the first step and caps the scale", fix,
+        )  # fmt: skip
+
+
+RULE = Rule(
+    id="R01",
+    name="loss-fp32",
+    title="The loss is computed in half precision",
+    how="code, run",
+    belief="One checklist says that the loss must be inside autocast, another that it must be outside, because of 'implicit conversion'.",
+    truth=(
+        "Both places are right; the dtype decides. Inside CUDA autocast every loss of torch runs in float32 (relative error "
+        "1e-9 to 1e-7). Outside nothing is converted: cross_entropy on float16 logits computes in float16 (value 2e-4, gradient "
+        "3e-4 off), is inf with label_smoothing over 1000 classes, and a float16 loss times 65536 overflows. Outside with "
+        "`.float()` equals inside."
+    ),
+    experiment="cross_entropy on float16 logits inside autocast, outside, outside with .float(), and with label_smoothing.",
+    bad='with torch.autocast("cuda"):\n    logits = model(x)\nloss = F.cross_entropy(logits, y, label_smoothing=0.1)',
+    good='with torch.autocast("cuda"):\n    logits = model(x)\n    loss = F.cross_entropy(logits, y, label_smoothing=0.1)\n'
+    "# or, outside: F.cross_entropy(logits.float(), y, label_smoothing=0.1)",
+    check=check,
+)

@@ -1,0 +1,112 @@
+"""R02: with a GradScaler, backward runs on scaler.scale(loss)."""
+
+# ruff: noqa: E501  (messages are one piece of text)
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from deploychain.audit.context import ERROR, Context, Finding, Rule
+from deploychain.audit.events import Event
+from deploychain.audit.flow import Graph, Node, search
+
+
+def check(ctx: Context) -> Iterator[Finding]:
+    done: set[int] = set()
+    for graph in ctx.graphs:
+        if not any(_enabled(ctx, e) for _, e in graph.events("scaler-step")):
+            continue
+        for node, event in graph.events("backward"):
+            if event.scaled is not False or id(event.node) in done or _alternative(graph, node):
+                continue
+            path = search(
+                graph, node, event,
+                goal=lambda e: e.kind == "scaler-step" and _enabled(ctx, e),
+                stop=lambda e: e.kind in ("optimizer-step", "opaque"),
+            )  # fmt: skip
+            if path is None:
+                continue
+            done.add(id(event.node))
+            scaler = path.goal.detail if path.goal.detail != "*" else "scaler"
+            shown = _loss_text(ctx, event)
+            yield ctx.finding(
+                "R02", event.node, ERROR,
+                f"`{shown}.backward()` is not scaled, but `{scaler}.step` follows: it raises \"Attempted step but _scale is "
+                "None\" the first time, and where something else was scaled before, it divides these gradients by the scale "
+                "(65536) and nothing is learnt",
+                f"{scaler}.scale({shown}).backward()",
+            )  # fmt: skip
+    yield from _frameworks(ctx, done)
+
+
+def _loss_text(ctx: Context, event: Event) -> str:
+    node = event.node
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "backward":
+        return ctx.str(node.func.value)
+    return "loss"
+
+
+def _enabled(ctx: Context, event: Event) -> bool:
+    node = event.node
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return ctx.amp.scaler_state(node.func.value, event.scope) is not False
+    return True
+
+
+def _alternative(graph: Graph, node: Node) -> bool:
+    """The other branch of an `if` around this backward has a scaled one: two roads, the right one each."""
+    for branch in graph.nodes:
+        for position, (start, end) in enumerate(branch.branches):
+            if start <= node.number < end:
+                for other, (first, last) in enumerate(branch.branches):
+                    if other != position and any(
+                        e.kind == "backward" and e.scaled is not False
+                        for n in graph.nodes[first:last]
+                        for e in n.events
+                    ):
+                        return True
+    return False
+
+
+def _frameworks(ctx: Context, done: set[int]) -> Iterator[Finding]:
+    """loss.backward() where Accelerate, Fabric or Lightning with manual optimisation does the scaling."""
+    framework = ctx.amp.framework
+    for graph in ctx.graphs:
+        for _, event in graph.events("backward"):
+            if event.scaled is not False or id(event.node) in done:
+                continue
+            right = ""
+            if framework.accelerate == "fp16" and not ctx.amp.scaler_calls:
+                right = "accelerator.backward({loss})"
+            elif framework.fabric == "fp16" and not ctx.amp.scaler_calls:
+                right = "fabric.backward({loss})"
+            elif (
+                framework.lightning == "fp16" and event.scope.name == "training_step" and framework.ambient(event.scope)
+            ):
+                right = "self.manual_backward({loss})"
+            if right:
+                done.add(id(event.node))
+                shown = _loss_text(ctx, event)
+                yield ctx.finding(
+                    "R02", event.node, ERROR,
+                    f"`{shown}.backward()` goes round the loss scaling that fp16 training has here: the gradients are not "
+                    "scaled up, but the step divides them by the scale or fails",
+                    right.format(loss=shown),
+                )  # fmt: skip
+
+
+RULE = Rule(
+    id="R02",
+    name="scaled-backward",
+    title="backward() without scaler.scale(), but scaler.step() after it",
+    how="code",
+    belief="Guides show `loss.backward()` followed by `scaler.step(optimizer)`; some say that AMP inserts the scaling by itself.",
+    truth=(
+        "autocast and GradScaler are separate, and nothing is inserted. scaler.step without scaler.scale raises an AssertionError "
+        "in the first iteration; later the optimiser sees the gradient divided by the scale, about 1/65536 of it."
+    ),
+    experiment="One step with and without scaler.scale: the exception, then the size of the update.",
+    bad="loss.backward()\nscaler.step(optimizer)\nscaler.update()",
+    good="scaler.scale(loss).backward()\nscaler.step(optimizer)\nscaler.update()",
+    check=check,
+)

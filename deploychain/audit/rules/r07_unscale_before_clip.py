@@ -1,0 +1,90 @@
+"""R07: gradients are clipped, measured and edited after scaler.unscale_."""
+
+# ruff: noqa: E501  (messages are one piece of text)
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from deploychain.audit.context import ERROR, Context, Finding, Rule
+from deploychain.audit.flow import search
+from deploychain.audit.symbols import last_name
+
+
+def check(ctx: Context) -> Iterator[Finding]:
+    done: set[int] = set()
+    for graph in ctx.graphs:
+        steps = graph.events("scaler-step")
+        for node, event in graph.events("backward"):
+            if event.scaled is not True:
+                continue
+            seen: set[int] = set()
+            while True:  # every unguarded use, not only the first
+                path = search(
+                    graph, node, event,
+                    goal=lambda e, seen=seen: e.kind == "clip" and id(e) not in seen,  # type: ignore[misc]
+                    stop=lambda e: e.kind in ("unscale", "scaler-step", "optimizer-step", "opaque"),
+                )  # fmt: skip
+                if path is None:
+                    break
+                seen.add(id(path.goal))
+                if id(path.goal.node) in done or not (steps or event.framework):
+                    continue
+                later = event.framework or search(
+                    graph, path.node, path.goal,
+                    goal=lambda e: e.kind in ("scaler-step", "optimizer-step"), stop=lambda e: e.kind == "backward", strict=True,
+                )  # fmt: skip
+                if not later:
+                    continue
+                done.add(id(path.goal.node))
+                step = next((e for _, e in steps if e.detail), None)
+                scaler, optimizer = (step.detail, step.key) if step is not None else ("scaler", "optimizer")
+                fix = f"{scaler}.unscale_({optimizer if optimizer != '*' else 'optimizer'})\n{ctx.str(path.goal.node)}"
+                if event.framework == "accelerate":
+                    fix = "accelerator.clip_grad_norm_(model.parameters(), max_norm)  # unscales first"
+                elif event.framework == "fabric":
+                    fix = "fabric.clip_gradients(model, optimizer, max_norm=...)"
+                elif event.framework == "Lightning":
+                    fix = 'self.clip_gradients(optimizer, gradient_clip_val=1.0, gradient_clip_algorithm="norm")'
+                yield ctx.finding(
+                    "R07", path.goal.node, ERROR,
+                    f"`{path.goal.detail}` works on gradients that are still multiplied by the scale (65536 at the start): a "
+                    "maximum norm of 1 becomes 1/65536, so the updates all but vanish, and logged norms are off by the scale", fix,
+                )  # fmt: skip
+    yield from _lightning_hook(ctx, done)
+
+
+def _lightning_hook(ctx: Context, done: set[int]) -> Iterator[Finding]:
+    """Clipping in on_after_backward: Lightning unscales later, before on_before_optimizer_step."""
+    if ctx.amp.framework.lightning != "fp16":
+        return
+    for graph in ctx.graphs:
+        for _, event in graph.events("clip"):
+            bases = {last_name(b) for b in getattr(event.scope.owner.node, "bases", [])} if event.scope.owner else set()
+            if event.scope.name == "on_after_backward" and "LightningModule" in bases and id(event.node) not in done:
+                done.add(id(event.node))
+                yield ctx.finding(
+                    "R07", event.node, ERROR,
+                    f"`{event.detail}` in on_after_backward sees gradients that are still multiplied by the loss scale",
+                    "def on_before_optimizer_step(self, optimizer):  # gradients are unscaled here\n    " + (
+                        ctx.str(event.node) if isinstance(event.node, ast.Call) else "..."
+                    ),
+                )  # fmt: skip
+
+
+RULE = Rule(
+    id="R07",
+    name="unscale-before-clip",
+    title="Gradients are clipped or measured while they are still scaled",
+    how="code",
+    belief="clip_grad_norm_ goes between backward and step, as always.",
+    truth=(
+        "Between scaled backward and scaler.step the gradients are 65536 times too large, so max_norm=1 clips to 1/65536. Call "
+        "scaler.unscale_(optimizer) once, directly before. Multiplying or averaging gradients is linear and needs no unscaling."
+    ),
+    experiment="The update of one step with clipping: unscaled first, and not.",
+    bad="scaler.scale(loss).backward()\ntorch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\nscaler.step(optimizer)",
+    good="scaler.scale(loss).backward()\nscaler.unscale_(optimizer)\n"
+    "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\nscaler.step(optimizer)",
+    check=check,
+)

@@ -1,0 +1,129 @@
+"""R08: what is trained has FP32 parameters."""
+
+# ruff: noqa: E501  (messages are one piece of text)
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from deploychain.audit.context import ERROR, Context, Finding, Rule
+from deploychain.audit.symbols import Scope, dotted, keyword
+
+VANISHING = 2.0**-25  # this and everything below rounds to 0 in float16
+_ADAM = frozenset({"Adam", "AdamW", "NAdam", "RAdam", "Adamax"})
+
+
+def check(ctx: Context) -> Iterator[Finding]:
+    scaler = _live_scaler(ctx)
+    done: set[int] = set()
+    stepped: dict[str, ast.Call] = {}
+    for seen in ctx.seen:
+        call = seen.node
+        if not isinstance(call, ast.Call):
+            continue
+        leaf = seen.name.rpartition(".")[2]
+        if seen.name.startswith("torch.optim.") and ".lr_scheduler" not in seen.name and seen.args:
+            for name in _module_names(call):
+                stepped[name] = call
+            if seen.args[0].dtype == "fp16" and seen.args[0].sure and id(call) not in done:
+                done.add(id(call))
+                yield from _judge(ctx, call, leaf, scaler, seen.args[0].via or call)
+        elif seen.name in (".half", ".to") and seen.result.dtype == "fp16" and isinstance(call.func, ast.Attribute):
+            # model.half() after the optimiser was made changes the same parameters
+            text = dotted(call.func.value)
+            optimizer = stepped.get(text or "")
+            if (
+                optimizer is not None
+                and seen.result.module
+                and id(optimizer) not in done
+                and _same_function(ctx, call, optimizer)
+            ):
+                if call.lineno > optimizer.lineno and not _for_inference(ctx, call, optimizer):
+                    done.add(id(optimizer))
+                    name = ctx.symbols.qual(optimizer.func) or ""
+                    yield from _judge(ctx, optimizer, name.rpartition(".")[2], scaler, call)
+        elif leaf.endswith("Trainer") and ctx.amp.framework.trainer == "fp16" and not _peft(ctx):
+            model = next((a for a in seen.args if a.module and a.dtype == "fp16" and a.sure), None)
+            if model is not None and id(call) not in done:
+                done.add(id(call))
+                yield ctx.finding(
+                    "R08", model.via or call, ERROR,
+                    "the model is loaded in float16 and trained with fp16=True: the trainer's GradScaler raises \"Attempting to "
+                    "unscale FP16 gradients\" at the first step",
+                    "AutoModel.from_pretrained(name)  # FP32 weights; fp16=True turns autocast on",
+                )  # fmt: skip
+
+
+def _judge(ctx: Context, call: ast.Call, leaf: str, scaler: bool, via: ast.AST) -> Iterator[Finding]:
+    scope = ctx.symbols.scope(call)
+    given = keyword(call, "eps")
+    eps = ctx.symbols.const(given, scope) if given is not None else 1e-8
+    fix = 'keep the parameters in float32 and run the forward pass under torch.autocast("cuda", dtype=torch.float16)'
+    line = getattr(via, "lineno", call.lineno)
+    if scaler:
+        yield ctx.finding(
+            "R08", call, ERROR,
+            f"the optimiser gets float16 parameters (made half in line {line}) and a GradScaler is used: unscale_ raises "
+            "\"Attempting to unscale FP16 gradients\"", fix,
+        )  # fmt: skip
+    elif leaf in _ADAM and isinstance(eps, int | float) and abs(eps) <= VANISHING:
+        yield ctx.finding(
+            "R08", call, ERROR,
+            f"{leaf} on float16 parameters (made half in line {line}): eps={eps:g} rounds to 0 in float16, so the first step "
+            "divides by zero and the weights become NaN or inf; weight decay of lr*wd < 5e-4 is lost as well", fix,
+        )  # fmt: skip
+
+
+def _live_scaler(ctx: Context) -> bool:
+    for call in ctx.amp.scaler_calls:
+        if ctx.amp.call_enabled(call, ctx.symbols.scope(call)) is not False:
+            return True
+    return (
+        any(e.kind == "scaler-step" for g in ctx.graphs for n in g.nodes for e in n.events) and not ctx.amp.scaler_calls
+    )
+
+
+def _module_names(call: ast.Call) -> Iterator[str]:
+    for node in ast.walk(call):
+        if isinstance(node, ast.Attribute) and node.attr in ("parameters", "named_parameters"):
+            text = dotted(node.value)
+            if text:
+                yield text
+
+
+def _same_function(ctx: Context, a: ast.AST, b: ast.AST) -> bool:
+    return ctx.symbols.scope(a) is ctx.symbols.scope(b)
+
+
+def _for_inference(ctx: Context, call: ast.Call, optimizer: ast.Call) -> bool:
+    """Training is over when the model is made half: no backward follows in this function."""
+    scope: Scope = ctx.symbols.scope(call)
+    return not any(
+        e.kind in ("backward", "scaler-step") and e.node.lineno > call.lineno
+        for g in ctx.graphs
+        for n in g.nodes
+        for e in n.events
+        if g.root is scope or ctx.symbols.scope(e.node) is scope
+    )
+
+
+def _peft(ctx: Context) -> bool:
+    return any(v.startswith("peft") for names in ctx.symbols.imports.values() for v in names)
+
+
+RULE = Rule(
+    id="R08",
+    name="half-params-in-training",
+    title="Trainable parameters are float16",
+    how="code, model, run",
+    belief="Half the model and train it: AMP keeps the FP32 copy by itself.",
+    truth=(
+        'autocast needs FP32 parameters; it casts them for each op. With float16 parameters GradScaler raises "Attempting to '
+        "unscale FP16 gradients\", Adam's eps=1e-8 is 0 and the first step gives NaN, and weight decay vanishes (1.0 after 1000 "
+        "steps of lr*wd=1e-5, where FP32 has 0.990)."
+    ),
+    experiment="GradScaler and Adam on float16 and float32 parameters; weight decay over 1000 steps.",
+    bad="model = Net().half().cuda()\noptimizer = torch.optim.AdamW(model.parameters())",
+    good='model = Net().cuda()\nwith torch.autocast("cuda", dtype=torch.float16):\n    loss = criterion(model(x), y)',
+    check=check,
+)

@@ -1,0 +1,110 @@
+"""R14: torch.cuda.amp is deprecated."""
+
+# ruff: noqa: E501  (messages are one piece of text)
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from deploychain.audit.context import NOTE, Context, Finding, Rule
+from deploychain.audit.symbols import keyword
+
+_NAMES = ("autocast", "GradScaler", "custom_fwd", "custom_bwd")
+_STALE = {f"torch.{device}.amp.{name}": (device, name) for device in ("cuda", "cpu") for name in _NAMES}
+_VERSION_TEST = re.compile(
+    r"hasattr\(\s*torch(\.amp)?\s*,\s*['\"](amp|autocast|GradScaler|custom_fwd)|__version__|TORCH_VERSION|TORCH_\d|is_torch_|torch_version|version\.parse|TORCH_2_4|check_version\("
+)
+
+
+def check(ctx: Context) -> Iterator[Finding]:
+    if ".amp" not in ctx.text and "import amp" not in ctx.text:
+        return
+    if supports_old_torch(ctx):
+        return
+    done: set[int] = set()
+    for node in ctx.symbols.nodes(ast.ImportFrom, ast.Attribute):
+        if isinstance(node, ast.ImportFrom) and node.module in (
+            "torch.cuda.amp",
+            "torch.cpu.amp",
+            "torch.cuda.amp.autocast_mode",
+            "torch.cuda.amp.grad_scaler",
+        ):
+            names = [a.name for a in node.names if a.name in _NAMES or a.name == "*"]
+            device = "cpu" if node.module.startswith("torch.cpu") else "cuda"
+            if names:
+                yield ctx.finding(
+                    "R14", node, NOTE, f"{node.module}.{{{', '.join(names)}}} is deprecated since torch 2.4 (FutureWarning on every use)",
+                    _import_fix(names, device),
+                )  # fmt: skip
+        elif isinstance(node, ast.Attribute) and node.lineno not in done:
+            stale = _STALE.get(ctx.symbols.qual(node) or "")
+            # Attribute chains only: an imported name was reported at its import.
+            if stale is not None and _written_out(ctx, node):
+                done.add(node.lineno)
+                device, name = stale
+                yield ctx.finding(
+                    "R14",
+                    node,
+                    NOTE,
+                    f"torch.{device}.amp.{name} is deprecated since torch 2.4 (FutureWarning)",
+                    _fix(ctx, node, device, name),
+                )
+
+
+def _written_out(ctx: Context, node: ast.Attribute) -> bool:
+    return node.attr in _NAMES and not isinstance(ctx.symbols.parent.get(node), ast.Attribute)
+
+
+def _fix(ctx: Context, node: ast.Attribute, device: str, name: str) -> str:
+    parent = ctx.symbols.parent.get(node)
+    if name in ("custom_fwd", "custom_bwd"):
+        return f'torch.amp.{name}(device_type="{device}")'
+    if isinstance(parent, ast.Call) and parent.func is node:
+        enabled = parent.args[0] if name == "autocast" and parent.args else keyword(parent, "enabled")
+        others = [f"{k.arg}={ctx.str(k.value)}" for k in parent.keywords if k.arg and k.arg != "enabled"]
+        if enabled is not None:
+            others.append(f"enabled={ctx.str(enabled)}")
+        return f"torch.amp.{name}({', '.join([chr(34) + device + chr(34), *others])})"
+    return f'torch.amp.{name}("{device}")'
+
+
+def _import_fix(names: list[str], device: str) -> str:
+    wanted = [n for n in names if n != "*"] or ["autocast", "GradScaler"]
+    uses = []
+    for name in wanted:
+        uses.append(f'{name}("{device}")' if name in ("autocast", "GradScaler") else f'{name}(device_type="{device}")')
+    return f"from torch.amp import {', '.join(wanted)}  # then {', '.join(uses)}"
+
+
+def supports_old_torch(ctx: Context) -> bool:
+    """The file also knows the new names, or asks for the version: it means to run on torch < 2.4 as well."""
+    if _VERSION_TEST.search(ctx.text):
+        return True
+    for node in ctx.symbols.nodes(ast.Try):
+        if node.handlers:
+            inside = [n for part in (node.body, *(h.body for h in node.handlers)) for s in part for n in ast.walk(s)]
+            modules = {n.module for n in inside if isinstance(n, ast.ImportFrom)}
+            if modules & {"torch.cuda.amp", "torch.cpu.amp"}:
+                return True
+            if any(isinstance(n, ast.Attribute) and ctx.symbols.qual(n) in _STALE for n in inside) and any(
+                isinstance(n, ast.Attribute)
+                and (ctx.symbols.qual(n) or "").startswith(("torch.amp.", "torch.autocast"))
+                for n in inside
+            ):
+                return True
+    return False
+
+
+RULE = Rule(
+    id="R14",
+    name="stale-api",
+    title="torch.cuda.amp is deprecated",
+    how="code",
+    belief="torch.cuda.amp.autocast and torch.cuda.amp.GradScaler are the names to use.",
+    truth="They warn since torch 2.4. torch.amp.* takes the device; torch.cuda.amp.autocast on a machine without CUDA only warns and does nothing.",
+    experiment="The warnings that the old names give.",
+    bad="from torch.cuda.amp import autocast, GradScaler",
+    good='from torch.amp import autocast, GradScaler  # autocast("cuda"), GradScaler("cuda")',
+    check=check,
+)

@@ -1,0 +1,152 @@
+"""R25: weights that went through float16 are not the FP32 weights."""
+
+# ruff: noqa: E501  (messages are one piece of text)
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from deploychain.audit.context import WARNING, Context, Finding, Rule
+from deploychain.audit.symbols import Scope, dotted, last_name
+
+
+def check(ctx: Context) -> Iterator[Finding]:
+    if "half" not in ctx.text and "float16" not in ctx.text:
+        return
+    done: set[int] = set()
+    yield from _chains(ctx, done)
+    yield from _walked(ctx, done)
+    yield from _state_dicts(ctx)
+
+
+def _finding(ctx: Context, node: ast.AST, shown: str, line: int) -> Finding:
+    where = f" (made half in line {line})" if line != getattr(node, "lineno", 0) else ""
+    return ctx.finding(
+        "R25", node, WARNING,
+        f"`{shown}`{where} is turned back to float32, but every weight is now rounded to float16: relative error 2e-4, small weights 0, "
+        "large BatchNorm statistics inf, and 1.25 % of the INT8 codes change for nothing",
+        "start QAT, calibration and export from the float32 state dict; use copy.deepcopy(model).half() for the float16 copy",
+    )  # fmt: skip
+
+
+def _chains(ctx: Context, done: set[int]) -> Iterator[Finding]:
+    """model.half().float()"""
+    for call in ctx.symbols.calls:
+        if not (isinstance(call.func, ast.Attribute) and call.func.attr == "float" and not call.args):
+            continue
+        inner: ast.expr = call.func.value
+        while isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
+            if inner.func.attr == "half" and not inner.args:
+                if _is_module(ctx, inner.func.value, ctx.symbols.scope(call)):
+                    done.add(id(call))
+                    yield _finding(ctx, call, ctx.str(inner.func.value), call.lineno)
+                break
+            if inner.func.attr not in ("cuda", "cpu", "to", "eval", "train"):
+                break
+            inner = inner.func.value
+
+
+def _is_module(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
+    if ctx.symbols.instance_class(expr, scope) is not None:
+        return True
+    text = dotted(expr)
+    if text is None:
+        return False
+    leaf = text.rpartition(".")[2].lower()
+    for call in ctx.symbols.calls:
+        if isinstance(call.func, ast.Attribute) and call.func.attr in (
+            "parameters",
+            "state_dict",
+            "eval",
+            "train",
+            "load_state_dict",
+            "modules",
+            "named_parameters",
+        ):
+            if dotted(call.func.value) == text:
+                return True
+    return leaf in ("model", "net", "network", "module", "backbone", "encoder")
+
+
+def _walked(ctx: Context, done: set[int]) -> Iterator[Finding]:
+    """model.half() ... model.float() on the same object."""
+    halved: dict[tuple[int, str], ast.Call] = {}
+    for seen in ctx.seen:
+        call = seen.node
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or not seen.name.startswith("."):
+            continue
+        scope: Scope = seen.function  # type: ignore[assignment]
+        text = dotted(call.func.value)
+        if text is None or (not seen.result.module and not _is_module(ctx, call.func.value, scope)):
+            continue
+        key = (id(scope), text)
+        if seen.result.dtype == "fp16":
+            if _kept(ctx, call, text):
+                halved.setdefault(key, call)
+        elif (
+            seen.result.dtype == "fp32"
+            and key in halved
+            and id(call) not in done
+            and not _reloaded(ctx, halved[key], call, text)
+        ):
+            done.add(id(call))
+            yield _finding(ctx, call, text, halved[key].lineno)
+
+
+def _kept(ctx: Context, call: ast.Call, text: str) -> bool:
+    """The half module replaces or is the original: not `copy = deepcopy(model).half()`."""
+    return "deepcopy" not in ctx.str(call.func)
+
+
+def _reloaded(ctx: Context, first: ast.Call, second: ast.Call, text: str) -> bool:
+    """FP32 weights are loaded in between or directly after."""
+    scope = ctx.symbols.scope(second)
+    for call in ctx.symbols.calls:
+        if ctx.symbols.scope(call) is scope and first.lineno < call.lineno <= second.lineno + 3:
+            if (
+                isinstance(call.func, ast.Attribute)
+                and call.func.attr == "load_state_dict"
+                and dotted(call.func.value) == text
+            ):
+                return True
+    for binding in ctx.symbols.bindings(text, scope):
+        if first.lineno < getattr(binding.node, "lineno", 0) <= second.lineno and binding.value is not None:
+            if not any(isinstance(n, ast.Name) and n.id == text for n in ast.walk(binding.value)):
+                return True
+    return False
+
+
+def _state_dicts(ctx: Context) -> Iterator[Finding]:
+    """{k: v.half() for ...} and {k: v.half().float() ...} of a state dict."""
+    for node in ctx.symbols.nodes(ast.DictComp):
+        if not isinstance(node, ast.DictComp) or not node.generators:
+            continue
+        source = node.generators[0].iter
+        if "state_dict" not in ctx.str(source):
+            continue
+        value = node.value
+        if (
+            isinstance(value, ast.Call)
+            and last_name(value.func) == "float"
+            and isinstance(value.func, ast.Attribute)
+            and isinstance(value.func.value, ast.Call)
+            and last_name(value.func.value.func) == "half"
+        ):
+            yield _finding(ctx, node, ctx.str(value), node.lineno)
+
+
+RULE = Rule(
+    id="R25",
+    name="rounded-master",
+    title="A model is made half and then float again",
+    how="code, model",
+    belief="The road to INT8 is AMP, then model.half().float(), then QAT.",
+    truth=(
+        "half() works in place and rounds for good: relative error 2e-4 (1.7e-3 for std 1e-5), a weight of 7e4 becomes inf, BatchNorm "
+        "variances of 1e5 inf and 1e-9 zero. AMP parameters are float32 all along: start from their state dict."
+    ),
+    experiment="A model through half().float(): the error of its weights, and a BatchNorm with running_var 1e5 and 1e-9.",
+    bad="model.half().float()\nprepare_qat(model)",
+    good="model.load_state_dict(load_file('weights.safetensors'))  # float32\nprepare_qat(model)",
+    check=check,
+)

@@ -1,0 +1,299 @@
+"""R28: one scaler.step per optimiser and one scaler.update per effective batch."""
+
+# ruff: noqa: E501  (messages are one piece of text)
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from deploychain.audit.context import ERROR, NOTE, WARNING, Context, Finding, Rule
+from deploychain.audit.events import Event
+from deploychain.audit.flow import Graph, Node, search
+from deploychain.audit.symbols import dotted, last_name
+
+
+def check(ctx: Context) -> Iterator[Finding]:
+    done: set[tuple[str, int]] = set()
+    for graph in ctx.graphs:
+        for kind, finding, node in (
+            *_missing_update(ctx, graph), *_early_update(ctx, graph), *_double_unscale(ctx, graph), *_scheduler(ctx, graph),
+            *_step_before_backward(ctx, graph),
+        ):  # fmt: skip
+            if (kind, id(node)) not in done:
+                done.add((kind, id(node)))
+                yield finding
+    yield from _checkpoint(ctx)
+    yield from _no_gradients(ctx)
+
+
+Found = list[tuple[str, Finding, ast.AST]]
+
+
+def _live(ctx: Context, event: Event) -> bool:
+    if isinstance(event.node, ast.Call) and isinstance(event.node.func, ast.Attribute):
+        return ctx.amp.scaler_state(event.node.func.value, event.scope) is not False
+    return True
+
+
+def _missing_update(ctx: Context, graph: Graph) -> Found:
+    """Two steps of one optimiser with no update between them."""
+    found: Found = []
+    for node, event in graph.events("scaler-step"):
+        if not _live(ctx, event) or _over_collection(ctx, event):
+            continue
+        path = search(
+            graph, node, event,
+            goal=lambda e, event=event: e.kind == "scaler-step" and e.key == event.key and e.key != "*",  # type: ignore[misc]
+            stop=lambda e: e.kind in ("update", "opaque"),
+        )  # fmt: skip
+        if path is None:
+            continue
+        scaler = event.detail if event.detail != "*" else "scaler"
+        found.append(("update", ctx.finding(
+            "R28", event.node, ERROR,
+            f"no {scaler}.update() between two steps of `{event.key}`: the second raises \"step() has already been called since the last "
+            "update()\"",
+            f"{ctx.str(event.node)}\n{scaler}.update()",
+        ), event.node))  # fmt: skip
+    return found
+
+
+def _over_collection(ctx: Context, event: Event) -> bool:
+    """`for opt in optimizers: scaler.step(opt)`: another optimiser each time."""
+    if isinstance(event.node, ast.Call) and event.node.args:
+        text = dotted(event.node.args[0])
+        if text is None:
+            return True
+        return any(b.loop for b in ctx.symbols.bindings(text, event.scope)) or "[" in text
+    return False
+
+
+def _early_update(ctx: Context, graph: Graph) -> Found:
+    """update() on a path from backward that made no step: once per micro-batch."""
+    found: Found = []
+    if not graph.events("scaler-step"):
+        return found
+    for node, event in graph.events("backward"):
+        if event.scaled is not True or not node.loops:
+            continue
+        path = search(
+            graph, node, event,
+            goal=lambda e: e.kind == "update" and _live(ctx, e),
+            stop=lambda e: e.kind in ("scaler-step", "unscale", "opaque", "backward"),
+            strict=True,
+        )  # fmt: skip
+        if path is None or not node.loops or path.node.loops[: len(node.loops)] != node.loops:
+            continue
+        if not _step_in_loop(graph, node) or _finite_guard(graph, path.node):
+            continue
+        found.append(("early", ctx.finding(
+            "R28", path.goal.node, ERROR,
+            "update() is reached without a step since the last one (it runs once per micro-batch): \"No inf checks were recorded prior to "
+            "update\"",
+            "put scaler.step(optimizer) and scaler.update() under the same condition, once per effective batch",
+        ), path.goal.node))  # fmt: skip
+    return found
+
+
+def _step_in_loop(graph: Graph, node: Node) -> bool:
+    return any(n.loops[:1] == node.loops[:1] for n, _ in graph.events("scaler-step"))
+
+
+def _finite_guard(graph: Graph, update: Node) -> bool:
+    return False
+
+
+def _double_unscale(ctx: Context, graph: Graph) -> Found:
+    found: Found = []
+    for node, event in graph.events("unscale"):
+        if event.key == "*" or not _live(ctx, event):
+            continue
+        if isinstance(event.node, ast.Call) and last_name(event.node.func) != "unscale_":
+            continue
+        if isinstance(event.node, ast.Call) and event.node.args:
+            text = dotted(event.node.args[0])
+            if text is None or "[" in text or any(b.loop for b in ctx.symbols.bindings(text, event.scope)):
+                continue
+        path = search(
+            graph, node, event,
+            goal=lambda e, event=event: e.kind == "unscale" and e.key == event.key and isinstance(e.node, ast.Call)  # type: ignore[misc]
+            and last_name(e.node.func) == "unscale_",
+            stop=lambda e: e.kind in ("update", "opaque"),
+            strict=True,
+        )  # fmt: skip
+        if path is None:
+            continue
+        again = "a second time" if path.goal.node is not event.node else "again in the next iteration"
+        found.append(("unscale", ctx.finding(
+            "R28", path.goal.node, ERROR,
+            f"unscale_({event.key}) is called {again} before update(): RuntimeError \"unscale_() has already been called on this optimizer "
+            "since the last update()\"",
+            "call unscale_ once per effective batch, under the same condition as step and update",
+        ), path.goal.node))  # fmt: skip
+    return found
+
+
+def _scheduler(ctx: Context, graph: Graph) -> Found:
+    """A per-step scheduler that also counts skipped steps."""
+    found: Found = []
+    for node, event in graph.events("scaler-step"):
+        if not _live(ctx, event) or not node.loops:
+            continue
+        path = search(
+            graph, node, event,
+            goal=lambda e: e.kind == "sched-step" and not e.detail,
+            stop=lambda e: e.kind in ("backward", "opaque"),
+            strict=True,
+        )  # fmt: skip
+        if path is None or path.node.loops != node.loops or _skip_guard(ctx, path.node, path.goal):
+            continue
+        scaler = event.detail if event.detail != "*" else "scaler"
+        found.append(("scheduler", ctx.finding(
+            "R28", path.goal.node, NOTE,
+            f"`{ctx.str(path.goal.node)}` also runs after a skipped step: the schedule gets ahead of the optimiser (by the 5 to 10 skips of "
+            "the first steps), and torch warns that lr_scheduler.step() came before optimizer.step()",
+            f"before = {scaler}.get_scale()\n{ctx.str(event.node)}\n{scaler}.update()\nif {scaler}.get_scale() >= before:\n    "
+            f"{ctx.str(path.goal.node)}",
+        ), path.goal.node))  # fmt: skip
+    return found
+
+
+def _skip_guard(ctx: Context, node: Node, event: Event) -> bool:
+    """The scheduler's condition asks about the scale or a skip."""
+    for text, _ in node.guards:
+        low = text.lower()
+        if (
+            "scale" in low
+            or "skip" in low
+            or "overflow" in low
+            or "inf" in low
+            or "finite" in low
+            or "_step_count" in low
+        ):
+            return True
+        for binding in ctx.symbols.bindings(text, event.scope):
+            if binding.value is not None:
+                value = ast.unparse(binding.value).lower()
+                if "scale" in value or "skip" in value or "finite" in value:
+                    return True
+    return False
+
+
+def _step_before_backward(ctx: Context, graph: Graph) -> Found:
+    """The step comes before the backward in the body of a loop: an optimiser without gradients at the first step."""
+    found: Found = []
+    for node, event in graph.events("scaler-step"):
+        if not node.loops or not _live(ctx, event):
+            continue
+        loop = node.loops[-1]
+        backwards = [n for n, _ in graph.events("backward") if loop in n.loops]
+        earlier = [n for n, e in graph.events("backward", "opaque") if n.number < node.number]
+        if backwards and not earlier and all(n.number > node.number for n in backwards):
+            found.append(("order", ctx.finding(
+                "R28", event.node, ERROR,
+                f"`{ctx.str(event.node)}` runs before the first backward of the loop: no gradients and no scale yet (\"Attempted step but "
+                "_scale is None\")",
+                "scaler.scale(loss).backward() first, then scaler.step(optimizer) and scaler.update()",
+            ), event.node))  # fmt: skip
+    return found
+
+
+def _checkpoint(ctx: Context) -> Iterator[Finding]:
+    """The optimiser's state is saved, the scaler's is not."""
+    if "state_dict" not in ctx.text or not any(g.events("scaler-step") for g in ctx.graphs):
+        return
+    if (
+        not any(ctx.amp.call_enabled(c, ctx.symbols.scope(c)) is not False for c in ctx.amp.scaler_calls)
+        and ctx.amp.scaler_calls
+    ):
+        return
+    for call in ctx.symbols.calls:
+        if isinstance(call.func, ast.Attribute) and call.func.attr in ("state_dict", "load_state_dict"):
+            if (
+                ctx.amp.is_scaler(call.func.value, ctx.symbols.scope(call))
+                or "scaler" in (dotted(call.func.value) or "").lower()
+            ):
+                return
+    stepped = {e.key for g in ctx.graphs for _, e in g.events("scaler-step")}
+    for node in ctx.symbols.nodes(ast.Dict, ast.Call):
+        pairs: list[ast.expr] = []
+        if isinstance(node, ast.Dict):
+            pairs = [v for k, v in zip(node.keys, node.values, strict=True)]
+            if any(k is None for k in node.keys):
+                continue
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "dict":
+            pairs = [k.value for k in node.keywords]
+        for value in pairs:
+            if not (
+                isinstance(value, ast.Call)
+                and last_name(value.func) == "state_dict"
+                and isinstance(value.func, ast.Attribute)
+            ):
+                continue
+            scope = ctx.symbols.scope(value)
+            text = dotted(value.func.value) or ""
+            if not (text in stepped or ctx.amp.is_optimizer(value.func.value, scope)):
+                continue
+            yield ctx.finding(
+                "R28", node, WARNING,
+                "the checkpoint holds the optimiser's state but not the scaler's: after a resume the scale starts at 65536 again, with 5 to 10 "
+                "skipped steps and a lost growth counter",
+                '"scaler": scaler.state_dict(),  # and scaler.load_state_dict(checkpoint["scaler"]) on resume',
+            )  # fmt: skip
+            return
+
+
+def _no_gradients(ctx: Context) -> Iterator[Finding]:
+    """scaler.step on an optimiser of parameters that are all frozen."""
+    frozen = {
+        dotted(c.func.value)
+        for c, scope in ctx.calls_named("requires_grad_")
+        if isinstance(c.func, ast.Attribute) and c.args and ctx.symbols.const(c.args[0], scope) is False
+    }
+    thawed = {
+        dotted(c.func.value)
+        for c, scope in ctx.calls_named("requires_grad_")
+        if isinstance(c.func, ast.Attribute) and not (c.args and ctx.symbols.const(c.args[0], scope) is False)
+    }
+    names = {n for n in frozen - thawed if n}
+    if not names or "requires_grad = True" in ctx.text:
+        return
+    for graph in ctx.graphs:
+        for _, event in graph.events("scaler-step"):
+            if not isinstance(event.node, ast.Call) or not event.node.args:
+                continue
+            for ref in ctx.symbols.resolve(event.node.args[0], event.scope):
+                if not isinstance(ref.expr, ast.Call) or not ref.expr.args:
+                    continue
+                first = ref.expr.args[0]
+                if (
+                    isinstance(first, ast.Call)
+                    and last_name(first.func) == "parameters"
+                    and isinstance(first.func, ast.Attribute)
+                ):
+                    name = dotted(first.func.value)
+                    if name in names:
+                        yield ctx.finding(
+                            "R28", event.node, ERROR,
+                            f"every parameter of `{name}` is frozen, so this optimiser gets no gradients: \"No inf checks were recorded for this "
+                            "optimizer\"",
+                            "build the optimiser from the parameters that require gradients",
+                        )  # fmt: skip
+
+
+RULE = Rule(
+    id="R28",
+    name="scaler-protocol",
+    title="The order of step, update and unscale_, and the scaler in checkpoints",
+    how="code, run",
+    belief="Call update() after every backward; the scaler needs no saving.",
+    truth=(
+        'update() without a step or unscale_ raises "No inf checks were recorded"; two steps or two unscale_ without update() raise as '
+        "well. With several optimisers one update() after all steps is right. A scheduler that steps after a skip gets ahead, and a "
+        "scaler that is not saved starts again at 65536."
+    ),
+    experiment="Each breach of the protocol and the exception it raises; the scale after a resume with and without its state.",
+    bad="scaler.scale(loss / k).backward()\nif (i + 1) % k == 0:\n    scaler.step(optimizer)\nscaler.update()",
+    good="scaler.scale(loss / k).backward()\nif (i + 1) % k == 0:\n    scaler.step(optimizer)\n    scaler.update()\n    optimizer.zero_grad()",
+    check=check,
+)

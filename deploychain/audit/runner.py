@@ -1,0 +1,109 @@
+"""The static audit: paths in, report out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from deploychain.audit.context import Context, Rule
+from deploychain.audit.finding import AuditReport, Finding, Problem
+from deploychain.audit.rules import load_rules
+from deploychain.audit.settings import AuditSettings
+from deploychain.audit.sources import Source, UnreadableSource, discover, load, parse
+from deploychain.errors import ConfigError
+
+# Files that mention none of these hold nothing that a rule looks for.
+_RELEVANT = re.compile(r"torch|lightning|accelerat|transformers|scaler|trtexec|tensorrt|onnx|autocast")
+
+
+def audit_paths(paths: Sequence[Path], settings: AuditSettings | None = None) -> AuditReport:
+    """Audit files and folders. Files that cannot be read or parsed are reported in `problems`; nothing is executed.
+
+    Raises:
+        ConfigError: a path does not exist.
+    """
+    settings = settings or AuditSettings()
+    for path in paths:
+        if not path.exists():
+            raise ConfigError(
+                "no such file or folder", where=str(path), remedy="give Python files, notebooks or folders"
+            )
+    rules = load_rules()
+    active = [rules[name] for name in settings.active(rules)]
+    findings: list[Finding] = []
+    problems: list[Problem] = []
+    files = suppressed = 0
+    for path in discover(paths, settings.exclude):
+        files += 1
+        try:
+            source = load(path)
+        except UnreadableSource as error:
+            problems.append(Problem(str(path), str(error)))
+            continue
+        kept, dropped, failed = audit_source(source, active)
+        findings += kept
+        suppressed += dropped
+        problems += failed
+    findings.sort(key=lambda f: f.order)
+    return AuditReport(tuple(findings), files, tuple(problems), suppressed)
+
+
+def audit_text(text: str, path: str = "<string>", settings: AuditSettings | None = None) -> AuditReport:
+    """Audit one piece of Python source."""
+    settings = settings or AuditSettings()
+    rules = load_rules()
+    try:
+        source = parse(path, text)
+    except UnreadableSource as error:
+        return AuditReport(files=1, problems=(Problem(path, str(error)),))
+    kept, dropped, failed = audit_source(source, [rules[name] for name in settings.active(rules)])
+    return AuditReport(tuple(sorted(kept, key=lambda f: f.order)), 1, tuple(failed), dropped)
+
+
+def audit_source(source: Source, rules: Iterable[Rule]) -> tuple[list[Finding], int, list[Problem]]:
+    """(findings, how many were switched off by comments, problems) of one parsed file."""
+    if not _RELEVANT.search(source.text):
+        return [], 0, []
+    context = Context(source)
+    kept: dict[tuple[int, int, str], Finding] = {}
+    problems: list[Problem] = []
+    suppressed = 0
+    for rule in rules:
+        if rule.check is None:
+            continue
+        try:
+            for finding in rule.check(context):
+                if _ignored(source, finding):
+                    suppressed += 1
+                else:
+                    kept.setdefault((finding.line, finding.column, finding.rule), finding)
+        except RecursionError:
+            problems.append(Problem(source.path, f"{rule.id} could not be checked: the code is nested too deeply"))
+    return [_in_cell(source, f) for f in kept.values()], suppressed, problems
+
+
+def _ignored(source: Source, finding: Finding) -> bool:
+    """`# deploychain: ignore[R07] reason` at the end of the line, or alone on the line above."""
+    here = source.ignored.get(finding.line)
+    if here is not None and finding.rule in here:
+        return True
+    above = source.ignored.get(finding.line - 1)
+    if above is not None and finding.rule in above:
+        return source.text.split("\n")[finding.line - 2].lstrip().startswith("#")
+    return False
+
+
+def _in_cell(source: Source, finding: Finding) -> Finding:
+    """In a notebook the path names the cell, and the line is the line in the cell."""
+    if not source.cells or not 0 < finding.line <= len(source.cells):
+        return finding
+    cell, line = source.cells[finding.line - 1]
+    return Finding(
+        f"{finding.path}#cell{cell}", line, finding.column, finding.rule, finding.severity, finding.message, finding.fix
+    )
+
+
+def iter_rules() -> Iterator[Rule]:
+    """Every rule, in order."""
+    yield from load_rules().values()
