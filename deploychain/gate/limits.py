@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from deploychain.config import Key, load_yaml
 from deploychain.errors import ConfigError
 
 Severity = Literal["error", "warning"]
@@ -283,28 +283,7 @@ _ITEM_MODELS: dict[str, type[_Limits]] = {
 }
 
 
-def locate(path: Path, keys: Sequence[str | int]) -> int | None:
-    """Line (1-based) of a key in a YAML file, or of its nearest ancestor; None if the file cannot be read."""
-    try:
-        node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError):
-        return None
-    line: int | None = None
-    for key in keys:
-        if isinstance(node, yaml.MappingNode):
-            found = next(((k, v) for k, v in node.value if k.value == str(key)), None)
-            if found is None:
-                break
-            line, node = found[0].start_mark.line + 1, found[1]
-        elif isinstance(node, yaml.SequenceNode) and isinstance(key, int) and key < len(node.value):
-            node = node.value[key]
-            line = node.start_mark.line + 1
-        else:
-            break
-    return line
-
-
-def _key(loc: Sequence[str | int]) -> str:
+def _key(loc: Key) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc)
 
 
@@ -344,15 +323,32 @@ def parse_limits(raw: Mapping[str, Any] | None, where: str) -> GateLimits:
         raise ConfigError(f"gate{_key(loc)}: {message}", where=place, remedy=_remedy(first)) from None
 
 
-def _place(where: str, loc: Sequence[str | int]) -> str:
+def _place(where: str, loc: Key) -> str:
     """Move ``file:line`` of the section to the line of the key, where the file can be read."""
-    file = re.sub(r":\d+$", "", where)
-    path = Path(file)
-    if path.is_file():
-        line = locate(path, ("gate", *loc)) or locate(path, loc)
-        if line is not None:
-            return f"{file}:{line}"
-    return where
+    file = Path(re.sub(r":\d+$", "", where))
+    try:
+        lines = limit_lines(file)
+    except ConfigError:
+        return where
+    line = next((lines[loc[:n]] for n in range(len(loc), 0, -1) if loc[:n] in lines), None)
+    return f"{file}:{line}" if line else where
+
+
+def _section(raw: Mapping[str, Any]) -> bool:
+    """Whether the file is a pipeline that embeds the limits, rather than the limits themselves."""
+    return any(key in raw for key in ("gate", "stages", "task", "start"))
+
+
+def limit_lines(path: Path) -> dict[Key, int]:
+    """Line of each limit, by its key inside the gate section: ("accuracy", 0, "retention").
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    raw, lines = load_yaml(path)
+    if not _section(raw):
+        return lines
+    return {key[1:]: line for key, line in lines.items() if len(key) > 1 and key[0] == "gate"}
 
 
 def load_limits(path: Path) -> GateLimits:
@@ -361,20 +357,8 @@ def load_limits(path: Path) -> GateLimits:
     Raises:
         ConfigError: the file is missing, not YAML, or its limits are wrong.
     """
-    try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"cannot read the limits: {error.strerror}", where=str(path)) from None
-    except UnicodeDecodeError:
-        raise ConfigError("not UTF-8 text", where=str(path)) from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f":{mark.line + 1}" if mark else ""
-        raise ConfigError(f"not YAML: {getattr(error, 'problem', error)}", where=f"{path}{line}") from None
-    if raw is None:
-        raw = {}
-    if not isinstance(raw, Mapping):
-        raise ConfigError("the file must hold a mapping", where=str(path), remedy="see docs/gate.md")
-    if "gate" in raw or "stages" in raw or "task" in raw:
-        return parse_limits(raw.get("gate"), str(path))
+    raw, lines = load_yaml(path)
+    if _section(raw):
+        line = lines.get(("gate",))
+        return parse_limits(raw.get("gate"), f"{path}:{line}" if line else str(path))
     return parse_limits(raw, str(path))

@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from deploychain.config import Key
 from deploychain.errors import ArtifactError, ConfigError
-from deploychain.gate.baseline import Baseline, BaselineError, load
+from deploychain.gate.baseline import Baseline, BaselineError, accept, git_author, load
 from deploychain.gate.judgement import judge
-from deploychain.gate.limits import GateLimits, load_limits
+from deploychain.gate.limits import GateLimits, limit_lines, load_limits
 from deploychain.records import Comparison, load_comparison
-from deploychain.verdicts import Check, GateResult, Status, Verdict
+from deploychain.verdicts import Check, Entry, GateResult, Status, Verdict
 
 COMPARISON_FILE = "comparison.json"
 _FACTS = ("tensorrt", "device", "flags", "pipeline")
@@ -32,6 +33,18 @@ class LimitsSource:
 
     limits: GateLimits
     file: Path | None
+
+    @property
+    def name(self) -> str:
+        """The file as the reports name it: relative to the working folder where it lies in there."""
+        if self.file is None:
+            return ""
+        path = self.file.resolve()
+        return path.relative_to(Path.cwd()).as_posix() if path.is_relative_to(Path.cwd()) else str(self.file)
+
+    @property
+    def lines(self) -> dict[Key, int]:
+        return limit_lines(self.file) if self.file is not None else {}
 
     def baseline_path(self, given: Path | None) -> Path:
         """The baseline: as given, else as the limits name it, relative to their file."""
@@ -127,3 +140,37 @@ def judge_run(
         today=today or datetime.datetime.now(datetime.timezone.utc).date(),
     )
     return Session(result, comparison, source)
+
+
+def judge_for_report(run: Path, *, baseline: Path | None = None, limits: Path | None = None) -> GateResult:
+    """The judgement that a report shows: against the baseline where there is one, without where none was made yet.
+
+    Raises:
+        ConfigError: limits that are wrong.
+    """
+    exists = find_limits(run, limits).baseline_path(baseline).is_file()
+    return judge_run(run, baseline=baseline, limits=limits, without_baseline=baseline is None and not exists).result
+
+
+def accept_run(
+    run: Path, *, reason: str, baseline: Path | None = None, limits: Path | None = None, author: str | None = None
+) -> tuple[Entry, Path]:
+    """Make a run the baseline.
+
+    Raises:
+        ArtifactError: the run cannot be a baseline, or the present one is damaged.
+        ConfigError: limits that are wrong.
+    """
+    path = find_limits(run, limits).baseline_path(baseline)
+    comparison = load_comparison(comparison_path(run))
+    _, entry = accept(comparison, path, reason=reason, author=author or git_author())
+    return entry, path
+
+
+def read_baseline(baseline: Path | None, limits: Path | None = None) -> Baseline:
+    """The verified baseline.
+
+    Raises:
+        BaselineError: missing, damaged or hand-edited.
+    """
+    return load(find_limits(Path(), limits).baseline_path(baseline))
