@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, cast
 
+import torch
 from torch import Tensor, nn
 
 from deploychain.backends.qat_placement import Placement, place
@@ -53,11 +54,13 @@ class ModelOptQuantisers:
 
     def __init__(self) -> None:
         self._mtq = _modelopt()
+        self._model: nn.Module | None = None
         self._shapes: dict[nn.Module, list[int]] = {}  # weight quantiser -> shape of its amax, 1 but for the channels
 
     def place(self, model: nn.Module, placement: Placement) -> dict[str, nn.Module]:
         from modelopt.torch.quantization.nn import TensorQuantizer
 
+        self._model = model
         chosen: list[dict[str, Any]] = [{"quantizer_name": "*", "enable": False}]
         for layer in placement.layers:
             axis = weight_axis(model.get_submodule(layer))
@@ -87,7 +90,8 @@ class ModelOptQuantisers:
             switch.disable_quant()
 
     def set_range(self, quantizer: nn.Module, amax: Tensor) -> None:
-        value = amax.detach().float().clamp_min(_MIN_RANGE)
+        weight = next(iter(self._model.parameters())) if self._model is not None else amax
+        value = amax.detach().to(weight.device, torch.float32).clamp_min(_MIN_RANGE)
         cast(Any, quantizer).amax = value.reshape(self._shapes[quantizer]) if value.ndim else value
 
     def scale(self, quantizer: nn.Module) -> Tensor:

@@ -257,3 +257,36 @@ def build(model: onnx.ModelProto, folder: Path, name: str = "m") -> Built:
             for node in layer.onnx_nodes:
                 reads[node] = types[0] if types else "none"
     return Built(done.built, done.reason, reads, lines)
+
+
+def between(op: str, **attributes: Any) -> onnx.ModelProto:
+    """An operator between DequantizeLinear and the convolution."""
+    g = Graph()
+    y = g.add(op, [g.pair("x", "a")], "between", **attributes)
+    return g.model(g.conv(y, g.weight("w1", SHAPE), "conv1"))
+
+
+def weight_of_one_channel() -> onnx.ModelProto:
+    """A weight with one output channel: its per-channel scale has shape [1], rightly."""
+    g = Graph()
+    return g.model(g.conv(g.pair("x", "a"), g.weight("w1", (1, CHANNELS, 3, 3)), "conv1"))
+
+
+def dynamic_scale() -> onnx.ModelProto:
+    """A scale computed from the data."""
+    g = Graph()
+    largest = g.add("ReduceMax", ["x"], "max", keepdims=0)
+    scale = g.add("Div", [largest, g.tensor("levels", np.float32(127))], "scale")
+    zero = g.tensor("zero", np.int8(0))
+    y = g.add("QuantizeLinear", ["x", scale, zero], "a/QuantizeLinear")
+    y = g.add("DequantizeLinear", [y, scale, zero], "a/DequantizeLinear")
+    return g.model(g.conv(y, g.weight("w1", SHAPE), "conv1"))
+
+
+def integer_format() -> onnx.ModelProto:
+    """ConvInteger, as onnxruntime's dynamic quantisation writes it."""
+    g = Graph()
+    y = g.add("Cast", ["x"], "cast", to=TensorProto.UINT8)
+    g.tensor("w1", np.random.default_rng(0).integers(-127, 128, SHAPE).astype(np.int8))
+    y = g.add("ConvInteger", [y, "w1"], "conv1", pads=[1, 1, 1, 1])
+    return g.model(g.add("Cast", [y], "back", to=TensorProto.FLOAT))

@@ -1,0 +1,83 @@
+"""What TensorRT-RTX builds from each breach: the statements of the findings, proved on real engines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("tensorrt_rtx", reason="TensorRT for RTX is not installed")
+pytest.importorskip("onnx", reason="the models are made with onnx")
+
+import onnx
+import qdq_models as q
+
+from deploychain.backends.onnx_qdq import check_qdq, fix_qdq
+
+pytestmark = pytest.mark.rtx
+
+
+@pytest.mark.parametrize(
+    "model, node, reads",
+    [
+        (q.chain(), "conv1", "int8"),
+        (q.chain(scale=[0.05]), "conv1", "fp32"),
+        (q.one_sided(activation=True), "conv1", "fp32"),
+        (q.one_sided(activation=False), "conv1", "fp32"),
+        (q.wrong_axis(), "conv1", "fp32"),
+        (q.transposed(), "deconv", "fp32"),
+        (q.between("Relu"), "conv1", "fp32"),
+        (q.between("MaxPool", kernel_shape=[2, 2], strides=[2, 2]), "conv1", "int8"),
+        (q.concat((0.05, 0.05), after=False), "conv3", "int8"),
+        (q.weight_of_one_channel(), "conv1", "int8"),
+    ],
+    ids=[
+        "sound",
+        "scale-of-shape-1",
+        "activation-only",
+        "weight-only",
+        "weight-axis-1",
+        "conv-transpose",
+        "relu-between",
+        "max-pool-between",
+        "concat-of-one-scale",
+        "one-output-channel",
+    ],
+)
+def test_the_layer_reads_what_the_checker_says(model: onnx.ModelProto, node: str, reads: str, tmp_path: Path) -> None:
+    built = q.build(model, tmp_path)
+    assert built.built and built.reads[node] == reads
+    silent = [f for f in check_qdq(model) if f.severity == "error" or f.kind == "conv-transpose"]
+    assert bool(silent) == (reads == "fp32")
+
+
+@pytest.mark.parametrize(
+    "model, words",
+    [
+        (q.chain(zero=3), "Non-zero zero point is not supported"),
+        (q.quantised_bias(), "input has type Int32"),
+        (q.clipped_constant(), "only allowed before DQ"),
+        (q.chain(scale=0.0), "must all be positive"),
+    ],
+    ids=["zero-point", "bias", "clip", "scale"],
+)
+def test_what_the_builder_refuses_is_an_error_here_too(model: onnx.ModelProto, words: str, tmp_path: Path) -> None:
+    built = q.build(model, tmp_path)
+    assert not built.built and words in built.reason
+    assert any(f.severity == "error" for f in check_qdq(model))
+
+
+@pytest.mark.parametrize(
+    "model", [q.chain(scale=[0.05]), q.quantised_bias(), q.clipped_constant()], ids=["scale", "bias", "clip"]
+)
+def test_the_repaired_model_is_built_in_int8(model: onnx.ModelProto, tmp_path: Path) -> None:
+    fixed, _ = fix_qdq(model)
+    built = q.build(fixed, tmp_path)
+    assert built.built and built.reads["conv1"] == "int8"
+
+
+@pytest.mark.parametrize("skip, outputs", [(True, ["int8"]), (False, ["int8", "fp32"])])
+def test_an_unquantised_skip_keeps_a_second_copy(skip: bool, outputs: list[str], tmp_path: Path) -> None:
+    built = q.build(q.residual(skip), tmp_path)
+    (line,) = [x for x in built.layers if "relu0" in x]
+    assert line.split(" -> ")[1].startswith(str(outputs))
