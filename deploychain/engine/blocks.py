@@ -40,6 +40,11 @@ class BlockReader:
         self._listings: list[Listing] = []
         self.full = False
 
+    @property
+    def found(self) -> bool:
+        """Whether a listing was begun."""
+        return bool(self._listings or self._block or self._inspect)
+
     def message(self, text: str) -> bool:
         """Take a stamped message; True where it belongs to a listing."""
         if self._inspect is not None and TITLE not in text:

@@ -97,6 +97,8 @@ class LogReader:
 
     def finish(self) -> tuple[tuple[Run, ...], list[str]]:
         """The runs, and notes about the file as a whole."""
+        if self.stamped and not self._runs and self._run.empty:
+            self._runs.append(self._run.build())  # log lines, though none of interest
         self._close()
         notes = []
         if self.torn:

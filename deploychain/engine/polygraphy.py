@@ -248,6 +248,11 @@ class DebugPrecisionReader:
         self._tried: list[dict[str, object]] = []
         self._selected: tuple[str, int] | None = None
 
+    @property
+    def found(self) -> bool:
+        """Whether any line of such a log was read."""
+        return bool(self.facts or self._tried)
+
     def feed(self, text: str) -> bool:
         if not DEBUG_HINT.search(text):
             return False

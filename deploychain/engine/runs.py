@@ -40,7 +40,6 @@ class RunBuilder:
     def __init__(self, path: str, max_layers: int) -> None:
         self._path = path
         self._max_layers = max_layers
-        self._lines = 0
         self._begun = False
         self._ended: list[str] = []
         self._tool = ""
@@ -68,7 +67,20 @@ class RunBuilder:
 
     @property
     def empty(self) -> bool:
-        return self._lines == 0 and not self._begun and not self._ended
+        """Whether nothing was found: text before the first banner is usually a prompt or prose."""
+        return not (
+            self._begun
+            or self._ended
+            or self._sections
+            or self._warnings
+            or self._dla
+            or self._gpu
+            or self._table
+            or self._profile
+            or self._summary.found
+            or self._blocks.found
+            or self._debug.found
+        )
 
     # -- lines ------------------------------------------------------------------------------------------------
 
@@ -95,7 +107,6 @@ class RunBuilder:
 
     def message(self, level: str, text: str) -> None:
         """A line with a level: V, I, W, E or F."""
-        self._lines += 1
         if level in "WEF":
             if self._debug.feed(text):
                 return
@@ -114,8 +125,6 @@ class RunBuilder:
 
     def plain(self, line: str) -> None:
         """A line without a level."""
-        if line:
-            self._lines += 1
         if line.startswith("&&&& "):
             if _TASK.search(line):
                 self._aborted += "TASK_ABORT" in line
@@ -134,15 +143,17 @@ class RunBuilder:
         if text.startswith("=== ") or (text.startswith(" ") and text.lstrip().startswith("=== ")):
             self._header(text.strip(), stamped)
             return
+        if self._summary.feed(text):
+            self._section = None
+            return
         if self._section is not None and (stamped or not self._section_stamped):
             if not text.strip():
                 self._section = None
                 return
             if self._option(text):
                 return
-        if self._summary.feed(text) or self._debug.feed(text):
-            return
-        self._other(text)
+        if not self._debug.feed(text):
+            self._other(text)
 
     def _header(self, text: str, stamped: bool) -> None:
         profile = HEADER.match(text)

@@ -41,6 +41,11 @@ class SummaryReader:
         self._percentiles: dict[str, dict[float, float]] = {}
         self._old = ""
 
+    @property
+    def found(self) -> bool:
+        """Whether any line of a summary was read."""
+        return bool(self._values or self._percentiles) or self.throughput is not None
+
     def feed(self, text: str) -> bool:
         """Take a message; False where it is no summary line."""
         label, colon, rest = text.strip().partition(":")

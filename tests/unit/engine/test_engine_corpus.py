@@ -370,21 +370,19 @@ def test_times() -> None:
     reading = read("real/trt8.4-trex-a100-resnet18-fp32.timing.json").inputs[0]
     assert reading.kind == "times" and reading.times is not None
     assert reading.times.queries == 1600
-    assert reading.times.keys == tuple(
-        [
-            "startEnqMs",
-            "endEnqMs",
-            "startH2dMs",
-            "endH2dMs",
-            "startComputeMs",
-            "endComputeMs",
-            "startD2hMs",
-            "endD2hMs",
-            "h2dMs",
-            "computeMs",
-            "d2hMs",
-            "latencyMs",
-        ]
+    assert reading.times.keys == (
+        "startEnqMs",
+        "endEnqMs",
+        "startH2dMs",
+        "endH2dMs",
+        "startComputeMs",
+        "endComputeMs",
+        "startD2hMs",
+        "endD2hMs",
+        "h2dMs",
+        "computeMs",
+        "d2hMs",
+        "latencyMs",
     )
     assert reading.times.gpu.mean == pytest.approx(1.9982, rel=1e-4)
     assert reading.times.latency.mean == pytest.approx(1.9982, rel=1e-4)
