@@ -129,6 +129,18 @@ class PlanSettings(Settings):
         65504.0, description="A node whose weights exceed this stays FP32 (the largest finite FP16 value)."
     )
     calibration_samples: PositiveInt = 64
+    max_drop: Annotated[float, Field(ge=0)] | None = Field(
+        None,
+        description="Search the fewest FP32 nodes that keep the loss within this: points of the task's main metric, "
+        "or percent of output error without a task.",
+    )
+    budget: Annotated[int, Field(ge=2)] = Field(200, description="Model evaluations of that search at most.")
+    prove_guards: bool = Field(
+        True, description="Build the converted model and see that FP32 nodes stay FP32 (where TensorRT is installed)."
+    )
+    ptq: bool = Field(
+        False, description="Without a Q/DQ model: make the INT8 model by calibration, without training."
+    )
 
 
 class ShapeRange(Settings):

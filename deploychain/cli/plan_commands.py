@@ -29,7 +29,7 @@ plan_app = typer.Typer(
 )
 app.add_typer(plan_app, name="plan")
 
-_MODEL = typer.Argument(..., metavar="MODEL", help="FP32 ONNX model, or a Q/DQ model for int8.")
+_MODEL = typer.Argument(..., metavar="MODEL", help="ONNX model in FP32; for int8 also with Q/DQ.")
 _DATA = typer.Option(..., "--data", help="npz: one array per input, named after it; optional `targets`.")
 _SAMPLES = typer.Option(None, "--samples", min=1, help="Only the first N samples of the data.")
 _JSON = typer.Option(False, "--json", help="Print one JSON object.")
@@ -49,12 +49,14 @@ def make_command(
     samples: int = _SAMPLES,
     budget: int = typer.Option(200, "--budget", min=2, help="Model evaluations of a search at most."),
     prove: bool = typer.Option(True, "--prove/--no-prove", help="Prove FP32 nodes by building (tensorrt-rtx)."),
+    calibration: str = typer.Option("percentile", "--calibration", help="int8 of an FP32 model: max, percentile, mse."),
+    exclude: list[str] = typer.Option([], "--exclude", help="Node name pattern that int8 leaves out; repeat."),
     plan_to: Path = typer.Option(None, "--save-plan", help="Plan file; default OUTPUT.plan.yaml."),
     json_: bool = _JSON,
 ) -> None:
     """Plan and convert MODEL (`deploychain plan MODEL` for short). Exit 1: no plan keeps --max-drop."""
     from deploychain.report.plan import print_plan
-    from deploychain.stages.plan_file import FileRequest, parse_pins, parse_target, plan_file
+    from deploychain.stages.plan_file import FileRequest, parse_method, parse_pins, parse_target, plan_file
 
     request = FileRequest(
         model=model,
@@ -70,6 +72,8 @@ def make_command(
         budget=budget,
         prove_guards=prove,
         plan_file=plan_to,
+        calibration=parse_method(calibration),
+        exclude=tuple(exclude),
     )
     with console.progress("plan") as progress:
         result = plan_file(request, lambda step, done, total: progress.update(done, total, step=step))

@@ -30,7 +30,12 @@ _CHUNK = 1 << 18  # elements per step: temporaries stay in the cache, memory sta
 
 # Lower border of each finite bin and, last, infinity's stand-in 2^128; and the middles.
 _EDGES = np.append((np.arange(_INF_BIN, dtype=np.uint32) << np.uint32(_SHIFT)).view(np.float32).astype(float), 2.0**128)
-_MIDDLES = (_EDGES[:-1] + _EDGES[1:]) / 2
+_MIDDLES: npt.NDArray[np.float64] = (_EDGES[:-1] + _EDGES[1:]) / 2
+
+
+def bin_middles() -> npt.NDArray[np.float64]:
+    """The magnitude in the middle of each finite bin of a histogram."""
+    return _MIDDLES
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from deploychain.errors import ArtifactError, StageError
+from deploychain.errors import StageError
 from deploychain.job import Job, Stage, StageResult
 from deploychain.plan import ModelPlan, Plan, write_plan
+from deploychain.records import to_json
 from deploychain.settings import PlanSettings
+from deploychain.stages.plan_data import from_job
 from deploychain.stages.planning import PlanRequest, make_plan
 
 PLAN_FILE = "precision-plan.json"
@@ -28,25 +26,36 @@ def run(job: Job[PlanSettings]) -> StageResult:
         CapabilityError: ModelOpt is missing.
     """
     settings = job.settings
-    inputs = _calibration(job)
+    data = from_job(job)
     modules = _modules(job)
     models: dict[str, ModelPlan] = {}
     artifacts: dict[str, str] = {}
     for name in settings.precisions:
         kind = _SOURCES[name]
-        if not job.has(kind):
-            job.note(f"no {name} model: the chain has no {kind}")
+        by_calibration = name == "int8" and settings.ptq and not job.has(kind)
+        if by_calibration:
+            kind = "onnx-fp32"
+        elif not job.has(kind):
+            hint = "; plan.ptq: true makes it by calibration" if name == "int8" else ""
+            job.note(f"no {name} model: the chain has no {kind}{hint}")
             continue
         request = PlanRequest(
             source=job.input(kind),
             precision=name,
             output=job.out / f"model.{name}.onnx",
-            inputs=inputs,
+            inputs=data.inputs,
             pins=settings.pin,
             data_max=settings.data_max,
             init_max=settings.init_max,
             keep_io_types=settings.keep_io_types,
             modules=modules,
+            max_drop=settings.max_drop,
+            budget=settings.budget,
+            journal=job.scratch / f"{name}.search.jsonl" if settings.max_drop is not None else None,
+            metric=data.metric if settings.max_drop is not None else None,
+            metric_name=data.metric_name,
+            prove_guards=settings.prove_guards,
+            ptq=by_calibration,
         )
         with job.progress(f"plan {name}") as progress:
             made = make_plan(request, lambda step, done, total: progress.update(done, total, step=step))
@@ -65,6 +74,10 @@ def _summary(made: ModelPlan) -> dict[str, Any]:
     return {
         "nodes": dict(Counter(n.precision for n in made.nodes)),
         "casts": made.casts,
+        "drop": to_json(made.drop),
+        "drop_of": made.drop_of,
+        "within": made.within,
+        "evaluations": made.evaluations,
         "errors": severities["error"],
         "warnings": severities["warning"],
     }
@@ -76,46 +89,10 @@ def _tell(job: Job[PlanSettings], name: str, made: ModelPlan) -> None:
             job.note(f"{name}: {finding.severity}: {finding.node}: {finding.detail} ({finding.remedy})")
     for note in made.notes:
         job.note(f"{name}: {note}")
-
-
-def _calibration(job: Job[PlanSettings]) -> dict[str, npt.NDArray[Any]]:
-    """Calibration samples of the task, or the arrays that the user gave."""
-    limit = job.settings.calibration_samples
-    if job.has("data"):
-        return read_npz(job.input("data"), limit)
-    from deploychain.backends import torch_data
-
-    task = job.need_task().load()
-    loader = torch_data.make_loader(task, "calibration", min(limit, 64), job.seed, shuffle=True)
-    parts: dict[str, list[npt.NDArray[Any]]] = {}
-    names: tuple[str, ...] = ()
-    taken = 0
-    for batch in loader:
-        values, _ = torch_data.split_batch(batch)
-        names = names or torch_data.input_names(task.model(), values)
-        for key, value in torch_data.inputs_to_dict(values, names).items():
-            parts.setdefault(key, []).append(np.asarray(value)[: limit - taken])
-        taken += torch_data.batch_length(values)
-        if taken >= limit:
-            break
-    return {key: np.concatenate(arrays) for key, arrays in parts.items()}
-
-
-def read_npz(path: Path, limit: int | None = None) -> dict[str, npt.NDArray[Any]]:
-    """The arrays of an npz file but `targets`, cut to the first ``limit`` samples.
-
-    Raises:
-        ArtifactError: no npz, or it holds pickled objects, which are never loaded.
-    """
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            return {name: stored[name][:limit] for name in stored.files if name != "targets"}
-    except (OSError, ValueError, EOFError, KeyError, AttributeError) as error:
-        raise ArtifactError(
-            f"cannot read the arrays: {' '.join(str(error).split())[:200]}",
-            where=str(path),
-            remedy="np.savez(path, input_name=array, ...)",
-        ) from None
+    if made.within is False:
+        job.note(
+            f"{name}: no plan keeps the drop within {job.settings.max_drop:g} ({made.drop_of}): it is {made.drop:.3g}"
+        )
 
 
 def _modules(job: Job[PlanSettings]) -> dict[str, str]:
@@ -133,7 +110,7 @@ STAGE = Stage(
     requires=("onnx-fp32",),
     accepts=("onnx-qat", "export-report", "data"),
     produces=("onnx-fp16", "onnx-int8", "precision-plan"),
-    facts=("onnx", "onnxruntime", "modelopt"),
+    facts=("onnx", "onnxruntime", "modelopt", "tensorrt", "tensorrt_rtx"),
     uses_task=False,  # a chain that starts from a foreign ONNX file calibrates on `data`
     run=run,
     needs=("onnx", "onnxruntime", "modelopt"),

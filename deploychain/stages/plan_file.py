@@ -7,15 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
-from deploychain.errors import ArtifactError, ConfigError
-from deploychain.numerics.drop import Metric, top1
+from deploychain.errors import ConfigError
+from deploychain.numerics.calibration import METHODS, Method
 from deploychain.numerics.sensitivity import SensitivityTable, blocks_of, measure_sensitivity
 from deploychain.plan import PRECISIONS, ModelPlan, Plan, read_plan, write_plan
 from deploychain.plan_flags import text_for
 from deploychain.records import PLAN_SCHEMA, to_json
-from deploychain.stages.plan import read_npz
+from deploychain.stages.plan_data import from_npz
 from deploychain.stages.planning import PlanRequest, make_plan, measure, working
 
 Target = Literal["tensorrt-10", "tensorrt-11", "tensorrt-rtx"]
@@ -41,6 +39,8 @@ class FileRequest:
     budget: int = 200
     prove_guards: bool = True
     plan_file: Path | None = None  # default: <output>.plan.yaml
+    calibration: Method = "percentile"
+    exclude: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -90,13 +90,13 @@ def plan_file(request: FileRequest, progress: Progress) -> FileResult:
     stored = read_plan(request.saved) if request.saved is not None else None
     saved = _stored_model(stored, request) if stored is not None else None
     pins = {**(stored.pins if stored is not None else {}), **request.pins}
-    metric, name = metric_of(request.data, request.samples)
+    data = from_npz(request.data, request.samples)
     made = make_plan(
         PlanRequest(
             source=request.model,
             precision=request.precision,
             output=output,
-            inputs=read_npz(request.data, request.samples),
+            inputs=data.inputs,
             pins=pins,
             data_max=request.data_max,
             init_max=request.init_max,
@@ -104,8 +104,11 @@ def plan_file(request: FileRequest, progress: Progress) -> FileResult:
             max_drop=request.max_drop,
             budget=request.budget,
             journal=output.with_name(f"{output.name}.search.jsonl") if request.max_drop is not None else None,
-            metric=metric,
-            metric_name=name,
+            metric=data.metric,
+            metric_name=data.metric_name,
+            ptq=True,
+            calibration=request.calibration,
+            exclude=request.exclude,
             prove_guards=request.prove_guards and request.target == "tensorrt-rtx",
         ),
         progress,
@@ -138,9 +141,9 @@ def sensitivity_of(
     Raises:
         ArtifactError, StageError: the model or the data cannot be used.
     """
-    metric, name = metric_of(data, samples)
+    given = from_npz(data, samples)
     request = PlanRequest(
-        model, precision, model, read_npz(data, samples), metric=metric, metric_name=name, prove_guards=False
+        model, precision, model, given.inputs, metric=given.metric, metric_name=given.metric_name, ptq=True
     )
     found = measure(request, progress)
     emulator, yardstick = working(request, found)
@@ -166,18 +169,6 @@ def sensitivity_of(
     return measure_sensitivity(blocks, infos, local, drop_of, budget), yardstick.of
 
 
-def metric_of(data: Path, samples: int | None = None) -> tuple[Metric | None, str]:
-    """Top-1 where the npz has class indices as ``targets``; else no metric: the output error counts."""
-    try:
-        with np.load(data, allow_pickle=False) as stored:
-            if "targets" not in stored.files:
-                return None, ""
-            metric = top1(stored["targets"][:samples])
-            return metric, "top1" if metric is not None else ""
-    except (OSError, ValueError, EOFError) as error:
-        raise ArtifactError(f"cannot read the arrays: {error}", where=str(data)) from None
-
-
 def _stored_model(stored: Plan, request: FileRequest) -> ModelPlan:
     found = stored.models.get(request.precision)
     if found is None:
@@ -199,6 +190,18 @@ def parse_target(text: str) -> Target:
         if text == target:
             return target
     raise ConfigError(f"--target {text!r}", where="--target", remedy="one of " + ", ".join(TARGETS))
+
+
+def parse_method(text: str) -> Method:
+    """The calibration method of ``--calibration``.
+
+    Raises:
+        ConfigError: it is none of them.
+    """
+    for method in METHODS:
+        if text == method:
+            return method
+    raise ConfigError(f"--calibration {text!r}", where="--calibration", remedy="one of " + ", ".join(METHODS))
 
 
 def parse_pins(texts: list[str]) -> dict[str, str]:

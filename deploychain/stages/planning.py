@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deploychain.errors import StageError
+from deploychain.numerics.calibration import Method
 from deploychain.numerics.decide import Rules, decide
 from deploychain.numerics.drop import Metric, Yardstick
 from deploychain.numerics.islands import quantised_nodes
@@ -55,6 +56,9 @@ class PlanRequest:
     prove_guards: bool = True
     compute_capability: str = "8.9"
     spared: frozenset[str] = frozenset()  # nodes of a Q/DQ model to leave unquantised
+    ptq: bool = False  # int8 from a model without quantisers: quantise it by calibration
+    calibration: Method = "percentile"
+    exclude: tuple[str, ...] = ()  # node name patterns that calibration leaves unquantised
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,8 @@ class Measured:
     batch_size: int
     opset: int
     low: str
+    qdq: tuple[Finding, ...] = ()  # breaches of TensorRT's Q/DQ contract
+    notes: tuple[str, ...] = ()
 
 
 def measure(request: PlanRequest, progress: Callable[[str, int, int], None] = _silent) -> Measured:
@@ -90,18 +96,19 @@ def measure(request: PlanRequest, progress: Callable[[str, int, int], None] = _s
     model = onnx_graph.prepare(loaded)
     del loaded
     low = "bf16" if request.precision == "bf16" else "fp16"
+    inputs = named_inputs(model, request.inputs)
+    qdq: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+    if request.precision == "int8":
+        if onnx_graph.count_ops(model, "QuantizeLinear", "DequantizeLinear"):
+            model, qdq = _contract(model, request)
+        else:
+            model, notes = _calibrated(model, inputs, request, progress)
     infos = onnx_graph.node_infos(model, request.modules, low)
-    if request.precision == "int8" and not any(i.op == "QuantizeLinear" or i.op == "DequantizeLinear" for i in infos):
-        raise StageError(
-            "the model has no QuantizeLinear nodes, so that there is nothing to plan in INT8",
-            where=where,
-            remedy="give a Q/DQ model: stage qat, or `deploychain plan quantise`",
-        )
     spared = _unquantised(infos, request)
     if spared and onnx_emulate.skip_quantisers(model, spared):
         model = onnx_graph.infer(model)
         infos = onnx_graph.node_infos(model, request.modules, low)
-    inputs = named_inputs(model, request.inputs)
     report = onnx_range.measure(model, inputs, progress=lambda done, total: progress("ranges", done, total))
     local = onnx_local.local_snr(model, infos, inputs, low=low, batch_size=report.batch_size)
     return Measured(
@@ -116,7 +123,44 @@ def measure(request: PlanRequest, progress: Callable[[str, int, int], None] = _s
         report.batch_size,
         version,
         low,
+        qdq,
+        notes,
     )
+
+
+def _contract(model: ModelProto, request: PlanRequest) -> tuple[ModelProto, tuple[Finding, ...]]:
+    """The Q/DQ model with mechanical breaches of TensorRT's contract repaired, and all breaches as findings."""
+    from deploychain.backends.onnx_qdq import check_qdq, fix_qdq
+
+    breaches = check_qdq(model, request.modules)
+    fixed, repaired = fix_qdq(model)
+    done = {(f.node, f.kind) for f in repaired}
+    findings = []
+    for breach in breaches:
+        mended = (breach.node, breach.kind) in done
+        severity = "warning" if mended and breach.severity == "error" else breach.severity
+        remedy = f"repaired in the converted model; at its source: {breach.remedy}" if mended else breach.remedy
+        findings.append(Finding(breach.node, breach.module or None, "qdq", severity, breach.detail, remedy))
+    return (fixed if repaired else model), tuple(findings)
+
+
+def _calibrated(
+    model: ModelProto, inputs: Arrays, request: PlanRequest, progress: Callable[[str, int, int], None]
+) -> tuple[ModelProto, tuple[str, ...]]:
+    """The FP32 model quantised by calibration."""
+    from deploychain.backends import onnx_ptq, onnx_range
+
+    if not request.ptq:
+        raise StageError(
+            "the model has no QuantizeLinear nodes, so that there is nothing to plan in INT8",
+            where=str(request.source),
+            remedy="give a Q/DQ model (stage qat), or quantise it by calibration: plan.ptq: true",
+        )
+    report = onnx_range.measure(model, inputs, progress=lambda done, total: progress("calibration", done, total))
+    made = onnx_ptq.quantise(model, report.ranges, method=request.calibration, exclude=request.exclude)
+    left = f"; {len(made.left)} left out" if made.left else ""
+    note = f"quantised after training: {len(made.nodes)} nodes, {request.calibration} of {report.samples} samples{left}"
+    return made.model, (note,)
 
 
 def make_plan(request: PlanRequest, progress: Callable[[str, int, int], None] = _silent) -> ModelPlan:
@@ -164,7 +208,7 @@ def make_plan(request: PlanRequest, progress: Callable[[str, int, int], None] = 
     made = ModelPlan(
         precision=request.precision,
         nodes=nodes,
-        findings=(*findings, *extra),
+        findings=(*found.qdq, *findings, *extra),
         evaluations=evaluations,
         drop=drop,
         drop_of=yardstick.of,
@@ -377,7 +421,7 @@ def _fingerprint(request: PlanRequest, found: Measured) -> str:
 
 
 def _notes(found: Measured) -> tuple[str, ...]:
-    notes = []
+    notes = [*found.notes]
     if found.opset != 17:
         notes.append(f"the model's own opset {found.opset} is kept")
     if found.groups > 1:

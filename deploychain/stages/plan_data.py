@@ -1,0 +1,79 @@
+"""Calibration data of a plan: from the task, or from the arrays that the user gave."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from deploychain.errors import ArtifactError
+from deploychain.job import Job
+from deploychain.numerics.drop import Arrays, Metric, top1
+from deploychain.settings import PlanSettings
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Input name -> array, and the metric over the outputs of exactly these samples, where there is one."""
+
+    inputs: dict[str, npt.NDArray[Any]]
+    metric: Metric | None = None
+    metric_name: str = ""
+
+
+def from_npz(path: Path, limit: int | None = None) -> Calibration:
+    """The arrays of an npz file; class indices under ``targets`` give top-1 as the metric.
+
+    Raises:
+        ArtifactError: no npz, or it holds pickled objects, which are never loaded.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            arrays = {name: stored[name][:limit] for name in stored.files}
+    except (OSError, ValueError, EOFError, KeyError, AttributeError, IndexError) as error:
+        raise ArtifactError(
+            f"cannot read the arrays: {' '.join(str(error).split())[:200]}",
+            where=str(path),
+            remedy="np.savez(path, input_name=array, ...), each with one row per sample",
+        ) from None
+    targets = arrays.pop("targets", None)
+    metric = top1(targets) if targets is not None else None
+    return Calibration(arrays, metric, "top1" if metric is not None else "")
+
+
+def from_job(job: Job[PlanSettings]) -> Calibration:
+    """Calibration samples of the chain: its data file, else its task's calibration data in a seeded order."""
+    limit = job.settings.calibration_samples
+    if job.has("data"):
+        return from_npz(job.input("data"), limit)
+    from deploychain.backends import torch_data
+    from deploychain.backends.torch_eval import metric_means
+
+    task = job.need_task().load()
+    loader = torch_data.make_loader(task, "calibration", min(limit, 64), job.seed, shuffle=True)
+    parts: dict[str, list[npt.NDArray[Any]]] = {}
+    targets: list[Any] = []
+    names: tuple[str, ...] = ()
+    taken = 0
+    for batch in loader:
+        values, target = torch_data.split_batch(batch)
+        names = names or torch_data.input_names(task.model(), values)
+        for key, value in torch_data.inputs_to_dict(values, names).items():
+            parts.setdefault(key, []).append(np.asarray(value))
+        targets.append(target)
+        taken += torch_data.batch_length(values)
+        if taken >= limit:
+            break
+    inputs = {key: np.concatenate(arrays) for key, arrays in parts.items()}
+    joined = torch_data.join_targets(targets)
+    lower = tuple(getattr(task, "lower_is_better", ()))
+
+    def metric(outputs: Arrays) -> float:
+        means = metric_means(task.metrics({n: a.copy() for n, a in outputs.items()}, joined))
+        first = next(iter(means))
+        return -means[first] if first in lower else means[first]
+
+    return Calibration(inputs, metric, "the task's main metric")
