@@ -403,7 +403,11 @@ class DtypeWalk:
         return None
 
     def _is_model(self, expr: ast.expr) -> bool:
-        text = dotted(strip_module_calls(expr))
+        made = strip_module_calls(expr)
+        if isinstance(made, ast.Call):
+            name = self.symbols.qual(made.func, self._scope) or ""
+            return name.startswith(("torch.nn.", "torchvision.models.", "timm.create_model"))
+        text = dotted(made)
         return text is not None and text.rpartition(".")[2].lower() in _MODEL_NAMES
 
     def _torch_function(self, call: ast.Call, name: str, args: tuple[Value, ...]) -> Value:

@@ -450,9 +450,10 @@ def search(
     while stack:
         node, known = stack.pop()
         state = (node.number, frozenset(known.items()))
-        if not first and state in seen:
-            continue
-        seen.add(state)
+        if not first:  # the start itself may be the goal, one iteration later
+            if state in seen:
+                continue
+            seen.add(state)
         if len(seen) > _MAX_STATES:
             return None
         if not first:
@@ -473,10 +474,19 @@ def search(
             if any(known.get(t, v) != v for t, v in guards):
                 continue
             live.append((target, guards))
-        decided = len(live) <= 1 or not node.branches
-        if not decided and not strict and not node.once and any(a <= s < b for s in stops for a, b in node.branches):
-            continue
+        if len(live) > 1 and node.branches and not strict and not node.once:
+            live = _doubtful(node, live, stops)
         for target, guards in live:
             made = known if not guards else {**known, **{t: v for t, v in guards if _pure(t)}}
             stack.append((target, made))
     return None
+
+
+def _doubtful(
+    node: Node, live: list[tuple[Node, tuple[Guard, ...]]], stops: list[int]
+) -> list[tuple[Node, tuple[Guard, ...]]]:
+    """Of the ways out of an undecided `if`, those that lead into a branch with a stop event, if there is one."""
+    inside = [(a, b) for a, b in node.branches if any(a <= s < b for s in stops)]
+    if not inside:
+        return live
+    return [(target, guards) for target, guards in live if any(a <= target.number < b for a, b in inside)]

@@ -96,15 +96,16 @@ def _same_function(ctx: Context, a: ast.AST, b: ast.AST) -> bool:
 
 
 def _for_inference(ctx: Context, call: ast.Call, optimizer: ast.Call) -> bool:
-    """Training is over when the model is made half: no backward follows in this function."""
+    """Training is over when the model is made half: every backward of this function comes before."""
     scope: Scope = ctx.symbols.scope(call)
-    return not any(
-        e.kind in ("backward", "scaler-step") and e.node.lineno > call.lineno
+    lines = [
+        e.node.lineno
         for g in ctx.graphs
         for n in g.nodes
         for e in n.events
-        if g.root is scope or ctx.symbols.scope(e.node) is scope
-    )
+        if e.kind in ("backward", "scaler-step") and ctx.symbols.scope(e.node) is scope
+    ]
+    return bool(lines) and max(lines) < call.lineno
 
 
 def _peft(ctx: Context) -> bool:

@@ -67,6 +67,9 @@ def _by_hand(ctx: Context) -> Iterator[Finding]:
 def _centred(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
     for ref in ctx.symbols.resolve(expr, scope):
         e = ref.expr
+        if isinstance(e, ast.BinOp) and isinstance(e.op, ast.Mult):
+            if _centred(ctx, e.left, ref.scope) or _centred(ctx, e.right, ref.scope):
+                return True
         if isinstance(e, ast.BinOp) and isinstance(e.op, ast.Sub):
             for right in ctx.symbols.resolve(e.right, ref.scope):
                 if isinstance(right.expr, ast.Call) and last_name(right.expr.func) == "mean":

@@ -1,0 +1,18 @@
+# expect: R03
+import torch
+
+
+def train_gan(netG, netD, optG, optD, loader, latent, g_loss, d_loss):
+    scaler = torch.amp.GradScaler("cuda")
+    for real in loader:
+        optD.zero_grad(set_to_none=True)
+        with torch.autocast("cuda", dtype=torch.float16):
+            fake = netG(latent())
+            errD = d_loss(netD(real), netD(fake.detach()))
+        scaler.scale(errD).backward()
+        scaler.step(optD)
+        with torch.autocast("cuda", dtype=torch.float16):
+            errG = g_loss(netD(fake))
+        scaler.scale(errG).backward()
+        scaler.step(optG)
+        scaler.update()
