@@ -65,11 +65,12 @@ def _split_pointwise(text: str) -> list[str]:
     pieces: list[str] = []
     for piece in text.split(" + "):
         if "PWN(" in piece or piece.count(")") > piece.count("("):
-            inner = piece.replace("PWN(", "")
-            # A parenthesis closes PWN only where it has no partner inside the node's own name.
-            while inner.endswith(")") and inner.count(")") > inner.count("("):
-                inner = inner[:-1]
-            pieces.extend(inner.split(", "))
+            for inner in piece.replace("PWN(", "").split(", "):
+                # A parenthesis closes PWN only where it has no partner inside the node's own name.
+                extra = inner.count(")") - inner.count("(")
+                while extra > 0 and inner.endswith(")"):
+                    inner, extra = inner[:-1], extra - 1
+                pieces.append(inner)
         else:
             pieces.append(piece)
     return pieces

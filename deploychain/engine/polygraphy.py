@@ -75,6 +75,9 @@ class InspectReader:
         if io:
             self._io = io.group(1)
             return
+        if text.startswith("- Profile: "):
+            self._close()
+            return
         if text.startswith("----"):
             self._io = ""
             if text != "---- Attributes ----":
