@@ -43,16 +43,15 @@ def check(ctx: Context) -> Iterator[Finding]:
 
 
 def _own_backwards(graph: Graph, key: str, keys: set[str]) -> set[int]:
-    """The backward passes that this optimiser's step uses: with several optimisers, those nearest before it."""
-    backwards = graph.events("backward")
-    if len(keys) <= 1:
-        return {id(e) for _, e in backwards}
+    """The backward passes whose gradients this optimiser's step uses: nothing zeroes them in between, and with several
+    optimisers no other backward comes in between."""
+    several = len(keys) > 1
     found = set()
-    for node, event in backwards:
+    for node, event in graph.events("backward"):
         path = search(
             graph, node, event,
             goal=lambda e: e.kind in ("scaler-step", "optimizer-step") and e.key == key,
-            stop=lambda e: e.kind == "backward" or (e.kind == "zero" and e.key == key),
+            stop=lambda e: (e.kind == "backward" and several) or (e.kind == "zero" and (e.key == key or e.key not in keys)),
             strict=True,
         )  # fmt: skip
         if path is not None:

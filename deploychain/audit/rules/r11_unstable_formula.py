@@ -106,6 +106,8 @@ def _shifted(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
                 "normalize", "cosine_similarity", "clamp_max", "minimum", "cos", "sin", "cummax", "logsigmoid",
             ):  # fmt: skip
                 return True
+    while isinstance(expr, ast.BinOp) and isinstance(expr.op, ast.Mult | ast.Div):
+        expr = expr.left
     if isinstance(expr, ast.UnaryOp) and isinstance(expr.op, ast.USub):
         # exp(-x): overflows only for very negative x; distances and energies are not
         return True

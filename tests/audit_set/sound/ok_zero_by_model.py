@@ -1,0 +1,12 @@
+# expect: none
+import torch
+
+
+def train(model, loader, optimizer, scaler):
+    for batch in loader:
+        model.zero_grad()
+        with torch.autocast("cuda"):
+            loss = model(batch)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
