@@ -95,7 +95,10 @@ def load_yaml(file: Path) -> tuple[dict[str, Any], dict[Key, int]]:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigError(f"not UTF-8 text (byte {error.start})", where=str(file), remedy="save it as UTF-8") from None
-    loader = yaml.SafeLoader(text)
+    try:
+        loader = yaml.SafeLoader(text)
+    except yaml.YAMLError as error:  # a control character
+        raise ConfigError(f"not valid YAML: {' '.join(str(error).split())}", where=str(file)) from None
     try:
         node = loader.get_single_node()
         lines: dict[Key, int] = {}
