@@ -126,7 +126,7 @@ def _metric_plot(evals: Sequence[EvalReport], checks: Sequence[Check], metric: s
     for report in evals:
         if metric not in report.metrics and report.ran:
             continue
-        check, value = kept.get(report.stage), report.metrics.get(metric)
+        check, value = kept.get(report.stage), report.metrics.get(metric) if report.ran else None
         low = high = limit = reference = None
         if check is not None and check.baseline is not None:
             # The check bounds the loss in per cent of the parent: where the true value may lie.
@@ -179,13 +179,13 @@ def _engine(engine: EngineReport) -> _Engine:
 
 
 def _trends(history: Sequence[Entry]) -> list[tuple[str, Markup, float | None, float | None]]:
-    """(name, plot, first, last) of every value that more than one accepted baseline has."""
+    """(name, plot, first, last) of every value that changed over the accepted baselines."""
     names = sorted({name for entry in history for name in entry.values})
     made: list[tuple[str, Markup, float | None, float | None]] = []
     for name in names:
         values = [entry.values.get(name) for entry in history]
         known = [v for v in values if v is not None]
-        if len(known) > 1:
+        if len(set(known)) > 1:
             plot = Markup(line_plot(values, name))
             made.append((name, plot, known[0], known[-1]))
     return made

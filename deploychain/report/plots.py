@@ -75,8 +75,8 @@ def dot_plot(rows: Sequence[Dot], title: str, *, unit: str = "", log: bool = Fal
     known = [v for row in rows for v in _known(row, log)]
     if not known:
         return ""
-    left, right, step, top = 132, 76, 26, 8
-    width, height = 640, top + step * len(rows) + 30
+    left, right, step, top = 116, 64, 26, 8
+    width, height = 540, top + step * len(rows) + 30
     scaled = [math.log10(v) if log else v for v in known]
     low, high = min(scaled), max(scaled)
     pad = (high - low) * 0.08 or abs(high) * 0.02 or 1.0
@@ -95,7 +95,7 @@ def dot_plot(rows: Sequence[Dot], title: str, *, unit: str = "", log: bool = Fal
     for index, row in enumerate(rows):
         y = top + step * index + step / 2
         _line(root, left, y, width - right, y, "row")
-        _text(root, left - 8, y + 4, shorten(row.label, 18), "label", "end")
+        _text(root, left - 8, y + 4, shorten(row.label, 17), "label", "end")
         if row.value is None or not math.isfinite(row.value) or (log and row.value <= 0):
             _text(root, left + 6, y + 4, row.note or "not measured", "tick")
             continue

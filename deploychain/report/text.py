@@ -9,6 +9,8 @@ from __future__ import annotations
 
 def visible(text: str) -> str:
     """Replace every character that is not printable (ANSI escapes, NUL, newlines, bidi marks, lone surrogates)."""
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else _escape(ord(c)) for c in text)
 
 
