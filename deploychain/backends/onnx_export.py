@@ -122,6 +122,7 @@ def export(
         outputs = _run_once(model, rebuild, tensors, tuple(output_names))
     results = tuple(outputs)
     axes = _axes(dynamic_axes, dict(zip(inputs, tensors, strict=True)), outputs)
+    tensors = [_two_samples(tensor, axes.get(name, {})) for name, tensor in zip(inputs, tensors, strict=True)]
 
     def call(*given: Tensor) -> dict[str, Tensor]:
         with torch.no_grad():
@@ -147,7 +148,9 @@ def export(
         for part in sorted(folder.iterdir(), key=lambda p: p.suffix == ".onnx"):  # the weights before the graph
             part.replace(path.parent / part.name)
     except OSError as error:
-        raise StageError(f"cannot write the model: {error.strerror}", where=str(path)) from None
+        raise StageError(
+            f"cannot write the model: {error.strerror}", where=str(path), remedy="free some disk space"
+        ) from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return Export(
@@ -158,7 +161,8 @@ def export(
 def node_modules(graph: onnx.ModelProto, model: nn.Module) -> dict[str, str]:
     """Node name -> torch module, for the nodes whose name says it.
 
-    The exporter numbers the calls of a module that runs several times: ``act_1`` is the second call of ``act``.
+    The exporter numbers the calls of a module that runs several times: ``act_1`` is the second call of ``act``. A
+    quantiser that several modules share is called by only one of its names; its node belongs to where it is called.
     """
     known = {name for name, _ in model.named_modules(remove_duplicate=False)}
     found: dict[str, str] = {}
@@ -166,8 +170,9 @@ def node_modules(graph: onnx.ModelProto, model: nn.Module) -> dict[str, str]:
         module = torch_module(node.name)
         if module is None:
             continue
-        if module not in known and (plain := re.sub(r"_\d+$", "", module)) in known:
-            module = plain
+        while module not in known:
+            plain = re.sub(r"_\d+$", "", module)
+            module = plain if plain in known else module.rpartition(".")[0]
         found[node.name] = module
     return found
 
@@ -222,6 +227,8 @@ def _export(
                 output_names=list(outputs),
                 dynamic_axes={tensor: dict(named) for tensor, named in axes.items()},
             )
+        except OSError:
+            raise
         except Exception as error:  # the exporter raises what the traced code raises, and its own classes
             raise StageError(
                 f"the exporter failed at opset {opset}: {_first_line(error)}",
@@ -310,6 +317,14 @@ def _inputs(model: nn.Module, example: Any, asked: Sequence[str]) -> tuple[tuple
         return tensors[0] if isinstance(example, Tensor) else tuple(tensors)
 
     return tuple(asked or own), [t.detach().clone() for t in values.values()], rebuild
+
+
+def _two_samples(tensor: Tensor, named: Mapping[int, str]) -> Tensor:
+    """A dynamic axis of size 1 is traced at 2: at size 1, broadcasting hides where a size is baked in."""
+    for axis in named:
+        if tensor.shape[axis] == 1:
+            tensor = tensor.repeat_interleave(2, axis)
+    return tensor
 
 
 def _run_once(model: nn.Module, rebuild: Rebuild, tensors: Sequence[Tensor], asked: Sequence[str]) -> dict[str, Tensor]:

@@ -11,9 +11,6 @@ at a time, its children kept as they are. A body that torch.fx cannot trace keep
 from __future__ import annotations
 
 import fnmatch
-import inspect
-import operator
-import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -21,14 +18,14 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, fx, nn
 
+from deploychain.backends import qat_bodies as bodies
+from deploychain.backends.qat_bodies import Key, Value, tensors_of
 from deploychain.backends.qat_fold import Pair
 from deploychain.backends.qat_quantizer import LAYERS, TRANSPOSED, refusal
 from deploychain.errors import StageError
 
-Key = tuple[Any, ...]
 Q = TypeVar("Q", bound=nn.Module)
 Run = Callable[[nn.Module], Sequence[Tensor]]
-Value = tuple[Key, torch.Size, torch.dtype]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +103,17 @@ def place(
             ) from None
         convert(layer, quantizers.setdefault(quantizer, make()))
     for body in dict.fromkeys(s.body for s in placement.sites):
-        _rewrite(model.get_submodule(body), [s for s in placement.sites if s.body == body], quantizers, make)
+        module = model.get_submodule(body)
+        attributes: dict[str, str] = {}  # quantiser -> attribute of this module
+        edits: list[bodies.Edit] = []
+        for site in (s for s in placement.sites if s.body == body):
+            if site.quantizer not in attributes:
+                taken = sum(a.startswith(site.kind) for a in attributes.values())
+                attribute = f"{site.kind}_quantizer" + (f"_{taken}" if taken else "")
+                attributes[site.quantizer] = attribute
+                module.add_module(attribute, quantizers.setdefault(site.quantizer, make()))
+            edits.append((site.node, site.operand, attributes[site.quantizer]))
+        bodies.insert(module, edits, where=body)
     return quantizers
 
 
@@ -144,6 +151,7 @@ class _Tracker:
         self._parents: dict[Key, Key] = {}
         self._made: dict[Key, bool] = {}  # output of a quantised layer -> whether that is a convolution
         self._linear_skips: list[Site] = []
+        self._products: list[str] = []
         self._alive: list[Any] = []  # an id stays unique only while its tensor lives
         self._calls: dict[nn.Module, tuple[tuple[Any, ...], dict[str, Any]]] = {}
         self._results: dict[nn.Module, list[Key]] = {}
@@ -175,7 +183,7 @@ class _Tracker:
                 handles.append(module.register_forward_pre_hook(self._before_body, with_kwargs=True))
                 handles.append(module.register_forward_hook(self._after_body))
             elif isinstance(module, nn.MultiheadAttention):
-                self.notes.append(f"{name}: attention products stay unquantised")
+                self._products.append(name)
         return _Hooks(handles)
 
     def _before_layer(self, module: nn.Module, args: tuple[Any, ...]) -> None:
@@ -213,12 +221,14 @@ class _Tracker:
         for module, (args, kwargs) in list(self._calls.items()):
             name = self.names[module]
             try:
-                graph = _graph(module)
-                if not any(_operands(n) for n in graph.nodes):
+                graph = bodies.trace(module)
+                if any(map(bodies.is_product, graph.nodes)):
+                    self._products.append(name)
+                if not any(map(bodies.operands, graph.nodes)):
                     continue
-                values, output = _interpret(module, graph, args, kwargs, self)
+                values, output = bodies.record(module, graph, args, kwargs, self.tensor)
             except Exception as error:  # torch.fx raises whatever the traced code raises
-                if _mentions_add(module):
+                if bodies.mentions_add(module):
                     why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
                     self.notes.append(f"{name or 'the model'}: additions in its forward stay unquantised: {why}")
                 continue
@@ -227,14 +237,18 @@ class _Tracker:
                 self.join(first, second)
             for node in graph.nodes:
                 self._read_node(name, node, values)
+        if self._products:
+            more = f" and {len(self._products) - 1} more modules" if len(self._products) > 1 else ""
+            where = self._products[0] or "the model"
+            self.notes.append(f"{where}{more}: products of two activations (attention) stay unquantised")
 
-    def _read_node(self, body: str, node: fx.Node, values: Mapping[str, Any]) -> None:
-        operands = _operands(node)
+    def _read_node(self, body: str, node: fx.Node, values: Mapping[str, Value]) -> None:
+        operands = bodies.operands(node)
         found = [values.get(o.name) for o in operands]
         if not operands or not all(f is not None and f[2] is torch.float32 for f in found):
             return
         keys = [f[0] for f in found if f is not None]
-        if _is_add(node):
+        if bodies.is_add(node):
             quantised = [k in self._made for k in keys]
             if not any(quantised) or len({f[1] for f in found if f is not None}) > 1 or keys[0] == keys[1]:
                 return
@@ -291,122 +305,3 @@ def _name_groups(tracker: _Tracker, sites: Sequence[Site]) -> tuple[dict[str, st
         quantizer = groups.setdefault(tracker.find(("site", site)), own)
         named.append(Site(site.body, site.node, site.operand, site.kind, quantizer))
     return layers, tuple(named)
-
-
-class _Body(fx.Tracer):
-    """Traces one forward; every child module is a leaf."""
-
-    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
-        return True
-
-
-def _graph(module: nn.Module) -> fx.Graph:
-    # Optional arguments keep their defaults: a placeholder would take the wrong side of `if mask is None`.
-    return _Body().trace(module, concrete_args=_defaults(module) or None)
-
-
-def _defaults(module: nn.Module) -> dict[str, Any]:
-    parameters = inspect.signature(module.forward).parameters.values()
-    return {p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty}
-
-
-class _Recorder(fx.Interpreter):
-    """Runs a traced body and keeps, for every node that made a tensor: its key, shape and dtype."""
-
-    def __init__(self, module: nn.Module, graph: fx.Graph, tracker: _Tracker) -> None:
-        super().__init__(fx.GraphModule(module, graph))
-        self._tracker = tracker
-        self.values: dict[str, Value] = {}
-
-    def run_node(self, n: fx.Node) -> Any:
-        result = super().run_node(n)
-        if isinstance(result, Tensor) and n.op != "get_attr":
-            self.values[n.name] = (self._tracker.tensor(result), result.shape, result.dtype)
-        return result
-
-
-def _interpret(
-    module: nn.Module, graph: fx.Graph, args: tuple[Any, ...], kwargs: dict[str, Any], tracker: _Tracker
-) -> tuple[dict[str, Value], Any]:
-    """Run a traced body on what the module was really called with; its output must be the module's own."""
-    signature = inspect.signature(module.forward)
-    defaults = _defaults(module)
-    bound = signature.bind(*args, **kwargs)
-    for name, value in bound.arguments.items():
-        if name in defaults and value is not defaults[name]:
-            raise ValueError(f"the optional argument {name} is used")
-    bound.apply_defaults()
-    recorder = _Recorder(module, graph, tracker)
-    expected = [t.clone() for t in tensors_of(module(*args, **kwargs))]
-    output = recorder.run(*bound.args, *bound.kwargs.values())
-    got = tensors_of(output)
-    same = len(got) == len(expected) and all(
-        torch.allclose(a, b, equal_nan=True) for a, b in zip(got, expected, strict=True)
-    )
-    if not same:
-        raise ValueError("its traced form computes something else")
-    return recorder.values, output
-
-
-def _rewrite(module: nn.Module, sites: Sequence[Site], quantizers: dict[str, Q], make: Callable[[], Q]) -> None:
-    """Quantise operands in a module's forward. The module itself stays: only its forward is replaced."""
-    graph = _graph(module)
-    nodes = {n.name: n for n in graph.nodes}
-    attributes: dict[str, str] = {}  # quantiser -> attribute of this module
-    for site in sites:
-        if site.node not in nodes or site.operand not in nodes:
-            raise StageError(
-                f"its forward has no operation {site.node!r} any more",
-                where=site.body,
-                remedy="run the qat stage again with --force",
-            )
-        attribute = attributes.get(site.quantizer)
-        if attribute is None:
-            taken = sum(a.startswith(f"{site.kind}_quantizer") for a in attributes.values())
-            attribute = f"{site.kind}_quantizer" + (f"_{taken}" if taken else "")
-            attributes[site.quantizer] = attribute
-            module.add_module(attribute, quantizers.setdefault(site.quantizer, make()))
-        with graph.inserting_before(nodes[site.node]):
-            quantised = graph.call_module(attribute, (nodes[site.operand],))
-        nodes[site.node].replace_input_with(nodes[site.operand], quantised)
-    rewritten = type(fx.GraphModule(module, graph)).forward
-    module.forward = types.MethodType(rewritten, module)
-
-
-def _is_add(node: fx.Node) -> bool:
-    if node.op == "call_function":
-        return node.target in (operator.add, operator.iadd, torch.add)
-    return node.op == "call_method" and node.target in ("add", "add_")
-
-
-def _operands(node: fx.Node) -> list[fx.Node]:
-    """The tensors that an addition or concatenation joins; empty for other nodes and for sums with constants."""
-    if _is_add(node):
-        given = [*node.args, *([node.kwargs["other"]] if "other" in node.kwargs else [])]
-        pair = [a for a in given if isinstance(a, fx.Node)]
-        return pair if len(pair) == 2 and "alpha" not in node.kwargs else []
-    if node.op == "call_function" and node.target in (torch.cat, torch.concat, torch.concatenate):
-        parts = node.args[0] if node.args else node.kwargs.get("tensors")
-        if isinstance(parts, (list, tuple)) and all(isinstance(p, fx.Node) for p in parts):
-            return [p for p in parts if isinstance(p, fx.Node)]
-    return []
-
-
-def _mentions_add(module: nn.Module) -> bool:
-    """Whether an untraceable forward may hold an addition or concatenation that would have been quantised."""
-    try:
-        source = inspect.getsource(type(module).forward)
-    except (OSError, TypeError):
-        return True
-    return any(word in source for word in ("+", ".add", ".cat(", ".concat"))
-
-
-def tensors_of(value: Any) -> list[Tensor]:
-    """The tensors in nested tuples, lists and mappings, in order."""
-    if isinstance(value, Tensor):
-        return [value]
-    if isinstance(value, Mapping):
-        return [t for v in value.values() for t in tensors_of(v)]
-    if isinstance(value, (list, tuple)):
-        return [t for v in value for t in tensors_of(v)]
-    return []

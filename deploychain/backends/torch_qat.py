@@ -20,9 +20,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from deploychain.backends.qat_bodies import tensors_of
 from deploychain.backends.qat_calibrate import Observer, range_of
 from deploychain.backends.qat_fold import fold, fold_batchnorms
-from deploychain.backends.qat_placement import Placement, Site, find_placement, place, tensors_of
+from deploychain.backends.qat_placement import Placement, Site, find_placement, place
 from deploychain.backends.qat_quantizer import QUANT_MAX, QUANT_MIN, FakeQuantizer, convert, weight_axis
 from deploychain.backends.torch_data import call_model, move
 from deploychain.errors import ArtifactError, StageError
@@ -322,8 +323,16 @@ def save(quantised: Quantised, weights: Path, quantizers: Path) -> None:
         "placement": dataclasses.asdict(quantised.placement),
         "unfolded": quantised.unfolded,
     }
-    save_file(state, str(weights), metadata={"format": "pt"})
-    quantizers.write_text(json.dumps(to_json(document), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    text = json.dumps(to_json(document), indent=1, allow_nan=False) + "\n"
+    try:
+        save_file(state, str(weights), metadata={"format": "pt"})
+        quantizers.write_text(text, encoding="utf-8")
+    except (OSError, SafetensorError) as error:
+        raise StageError(
+            f"cannot write the quantised model: {getattr(error, 'strerror', None) or error}",
+            where=str(weights.parent),
+            remedy="free some disk space",
+        ) from None
 
 
 def load_quantised(task: Task, qat_weights: Path, quantizers: Path) -> nn.Module:

@@ -83,7 +83,10 @@ def _check_quantisers(job: Job[ExportSettings], made: Export) -> list[QdqFinding
     from deploychain.backends.onnx_graph import load
     from deploychain.backends.onnx_qdq import check_qdq
 
-    findings = check_qdq(load(made.path), made.nodes)
+    model = load(made.path)
+    findings = check_qdq(model, made.nodes)
+    if not any(node.op_type == "QuantizeLinear" for node in model.graph.node):
+        raise StageError("the exported QAT model has no QuantizeLinear", where=made.path.name)
     errors = [f for f in findings if f.severity == "error"]
     for finding in findings:
         if finding.severity != "error":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from deploychain.console import Progress
 from deploychain.job import Job, Stage, StageResult
 from deploychain.settings import QatSettings
 
@@ -41,10 +42,8 @@ def run(job: Job[QatSettings]) -> StageResult:
         job.note(line)
     model.to(device)
     with job.progress("qat: calibrate") as progress:
-        progress.update(0, 1, method=settings.calibration)
-        batches = _inputs(task, job.seed, settings, settings.calibration_samples)
+        batches = _inputs(task, job.seed, settings, settings.calibration_samples, progress)
         ratios = torch_qat.calibrate(quantised, batches, settings.calibration, settings.percentile, device)
-        progress.update(1, 1, quantisers=len(quantised.activations))
     loss = None
     if settings.epochs:
         after_step, end = torch_qat.follow_until(quantised, ratios, settings.freeze_ranges_after)
@@ -75,13 +74,17 @@ def run(job: Job[QatSettings]) -> StageResult:
     return StageResult({"qat-weights": WEIGHTS_FILE, "quantizers": TABLE_FILE}, _summary(quantised, loss))
 
 
-def _inputs(task: Task, seed: int, settings: QatSettings, samples: int) -> Iterator[Any]:
+def _inputs(
+    task: Task, seed: int, settings: QatSettings, samples: int, progress: Progress | None = None
+) -> Iterator[Any]:
     """Batches of calibration inputs, in the order of the dataset."""
     from deploychain.backends.torch_data import make_loader, split_batch
 
-    size = min(settings.batch_size, samples)
-    for batch in make_loader(task, "calibration", size, seed, limit=samples):
+    loader = make_loader(task, "calibration", min(settings.batch_size, samples), seed, limit=samples)
+    for done, batch in enumerate(loader):
         yield split_batch(batch)[0]
+        if progress is not None:
+            progress.update(done + 1, len(loader))
 
 
 def _summary(quantised: Quantised, loss: float | None) -> dict[str, Any]:

@@ -68,6 +68,19 @@ def test_every_node_is_mapped_to_a_module_that_exists(tmp_path: Path) -> None:
     assert done.nodes["/layer1/layer1.0/Add"] == "layer1.0"
 
 
+def test_modules_of_shared_quantisers_exist(tmp_path: Path) -> None:
+    made = torch_qat.prepare(qat_models.trained(qat_models.UNet, 1, 8, 8), IMAGES[:2])
+    torch_qat.calibrate(made, [IMAGES])
+    done = export(made.model, IMAGES[:2], tmp_path / "m.onnx")
+    assert set(done.nodes.values()) <= {n for n, _ in made.model.named_modules(remove_duplicate=False)}
+
+
+def test_an_example_of_one_sample_is_traced_with_two(tmp_path: Path) -> None:
+    model = qat_models.trained(qat_models.ResNet, 1, 8, 8)
+    done = export(model, IMAGES[:1], tmp_path / "m.onnx")
+    assert sorted(c.sizes["batch"] for c in done.proof.checks) == [1, 2, 5]
+
+
 @pytest.mark.parametrize("kind", [qat_models.ResNet, qat_models.UNet])
 def test_scales_in_the_file_are_those_of_the_quantisers(kind: type[nn.Module], tmp_path: Path) -> None:
     made = torch_qat.prepare(qat_models.trained(kind, 1, 8, 8), IMAGES[:2])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import resource
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -147,6 +150,24 @@ def test_an_exporter_that_writes_another_opset_is_caught(tmp_path: Path, monkeyp
     with pytest.raises(StageError, match="opset 18 instead of 17"):
         export(nn.Conv2d(1, 4, 3).eval(), IMAGES[:2], tmp_path / "m.onnx")
     assert list(tmp_path.iterdir()) == []
+
+
+@contextlib.contextmanager
+def small_disk(limit: int) -> Iterator[None]:
+    """No file may grow beyond a limit: writes fail as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("limit", [4096, 1 << 20])
+def test_a_full_disk_is_told_in_one_line_and_leaves_nothing(limit: int, tmp_path: Path) -> None:
+    with small_disk(limit):
+        error = refused(tmp_path, nn.Linear(8, 100_000))
+    assert "cannot write the model: File too large" in error.message
 
 
 def test_nan_where_torch_has_none_is_caught() -> None:

@@ -108,7 +108,7 @@ def test_attention_stays_unquantised_and_says_so() -> None:
     assert set(made.placement.layers) == {"mlp.0", "mlp.2"}
     assert not made.placement.sites  # pre-norm: LayerNorm reads the residual stream in floating point
     assert "was not called" in made.placement.skipped["attention.out_proj"]
-    assert any("attention products stay unquantised" in note for note in made.notes())
+    assert any("products of two activations (attention) stay unquantised" in note for note in made.notes())
 
 
 class _MlpResidual(nn.Module):

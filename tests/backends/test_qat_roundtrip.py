@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import resource
 from pathlib import Path
 
 import pytest
@@ -154,6 +155,17 @@ def test_a_weight_that_is_not_finite_is_never_stored(tmp_path: Path) -> None:
     with pytest.raises(StageError, match=r"head\.bias: not finite"):
         torch_qat.save(made, tmp_path / "q.safetensors", tmp_path / "q.json")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_is_told_in_one_line(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, hard))
+    try:
+        with pytest.raises(StageError, match="cannot write the quantised model") as caught:
+            torch_qat.save(quantised(), tmp_path / "q.safetensors", tmp_path / "q.json")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert "\n" not in str(caught.value)
 
 
 def run_stage(tmp_path: Path, **settings: object) -> tuple[StageResult, Path, list[str]]:

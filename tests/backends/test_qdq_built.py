@@ -76,6 +76,33 @@ def test_the_repaired_model_is_built_in_int8(model: onnx.ModelProto, tmp_path: P
     assert built.built and built.reads["conv1"] == "int8"
 
 
+@pytest.mark.parametrize("backend", ["native", "modelopt"])
+def test_every_layer_of_an_own_qat_export_is_built_in_int8(backend: str, tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="QAT needs torch")
+    if backend == "modelopt":
+        pytest.importorskip("modelopt.torch.quantization", reason="nvidia-modelopt is not installed")
+    import qat_models
+    import torch
+
+    from deploychain.backends import torch_qat
+    from deploychain.backends.onnx_export import export
+
+    images = torch.randn(8, 1, 8, 8)
+    made = torch_qat.prepare(
+        qat_models.trained(qat_models.ResNet, 1, 8, 8), images[:2], quantisers=torch_qat.quantisers_of(backend)
+    )
+    torch_qat.calibrate(made, [images])
+    done = export(made.model, images[:2], tmp_path / "m.onnx")
+    graph = onnx.load(done.path)
+    built = q.build(graph, tmp_path, "built")
+    matrix = [n.name for n in graph.graph.node if n.op_type in ("Conv", "Gemm")]
+    assert len(matrix) == 7 and {built.reads[name] for name in matrix} == {"int8"}
+    # The skip of the first block travels as INT8 beside the output of the second convolution.
+    (line,) = [x for x in built.layers if x.startswith("kgen") and "/layer1/layer1.0/Add" in x]
+    reads, writes = line.split(" -> ")
+    assert "'int8'" in reads and writes.startswith("['int8']")
+
+
 @pytest.mark.parametrize("skip, outputs", [(True, ["int8"]), (False, ["int8", "fp32"])])
 def test_an_unquantised_skip_keeps_a_second_copy(skip: bool, outputs: list[str], tmp_path: Path) -> None:
     built = q.build(q.residual(skip), tmp_path)
