@@ -134,3 +134,30 @@ def diff_command(
         print_changes(changes)
     if changes:
         raise typer.Exit(1)
+
+
+@plan_app.command("attribute")
+def attribute_command(
+    run: Path = typer.Argument(..., help="The folder of a finished run."),
+    pipeline: Path | None = typer.Option(None, "--pipeline", help="pipeline.yaml: its task's data are used."),
+    data: Path | None = typer.Option(None, "--data", help="npz of inputs, instead of a pipeline."),
+    stage: str = typer.Option("", "--stage", help="Look into this step instead of the worst one."),
+    budget: int = typer.Option(201, "--budget", min=1, help="Model evaluations at most."),
+    samples: int = typer.Option(64, "--samples", min=1, help="Samples of the data."),
+    json_: bool = _JSON,
+) -> None:
+    """Where accuracy went: the step of the chain that lost most, and in it the nodes that lost most."""
+    from deploychain.records import to_json
+    from deploychain.report.plan import print_attribution
+    from deploychain.stages.attribution import attribute, data_of
+
+    with console.progress("attribute") as progress:
+
+        def tell(step: str, done: int, total: int) -> None:
+            progress.update(done, total, step=step)
+
+        found = attribute(run, data_of(pipeline, data, samples), stage=stage, budget=budget, progress=tell)
+    if json_:
+        console.print_json(to_json(found))
+    else:
+        print_attribution(found)

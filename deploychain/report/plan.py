@@ -5,10 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from deploychain import console
 from deploychain.numerics.sensitivity import SensitivityTable
 from deploychain.plan import Change, Finding, ModelPlan
+
+if TYPE_CHECKING:
+    from deploychain.stages.attribution import Attribution
 
 _STYLES = {"error": "bold red", "warning": "yellow", "note": "dim"}
 _ROWS = 40
@@ -76,6 +80,45 @@ def print_sensitivity(table: SensitivityTable, of: str, limit: int = 25) -> None
     )
     how = "exact" if table.exact else "only the blocks with the lowest local SNR were run (--budget)"
     console.out(f"everything low: {number(table.everything)}; drops in {of}; {table.evaluations} evaluations, {how}")
+
+
+def print_attribution(found: Attribution, limit: int = 15) -> None:
+    """The steps of the chain, and the nodes of the one that lost most."""
+    steps = found.steps
+    rows = [
+        (
+            row.stage,
+            row.source,
+            "not run" if row.metric is None else f"{row.metric:.4f}",
+            "-" if row.loss is None else f"{row.loss:+.4f}",
+            "-" if row.added is None else f"{100 * row.added:.3g} %",
+        )
+        for row in steps.rows
+    ]
+    worst = {index: "bold yellow" for index, row in enumerate(steps.rows) if row.stage == steps.worst}
+    columns = ("Step", "Made from", steps.metric or "Metric", "Loss", "Error added")
+    console.table(columns, rows, right=columns[2:], styles=worst)
+    if steps.worst:
+        console.out(f"lost most: {steps.worst} (by {steps.by})")
+    if found.note:
+        console.out(found.note)
+    if not found.nodes:
+        return
+    nodes = [
+        (
+            n.node,
+            n.planned or "-",
+            n.built or "unknown",
+            n.verdict,
+            "not run" if n.alone is None else number(n.alone),
+            "not run" if n.spared is None else number(n.spared),
+        )
+        for n in found.nodes[:limit]
+    ]
+    names = ("Node", "Planned", "Built", "Verdict", "Alone %", "Spared %")
+    console.table(names, nodes, right=names[4:], ratio="Node")
+    total = "" if found.everything is None else f"all of them together: {number(found.everything)} % output error; "
+    console.out(f"{total}{found.evaluations} evaluations")
 
 
 def number(value: float) -> str:

@@ -13,6 +13,7 @@ from deploychain.errors import ArtifactError
 from deploychain.job import Job
 from deploychain.numerics.drop import Arrays, Metric, top1
 from deploychain.settings import PlanSettings
+from deploychain.task import Task
 
 
 @dataclass(frozen=True)
@@ -49,11 +50,15 @@ def from_job(job: Job[PlanSettings]) -> Calibration:
     limit = job.settings.calibration_samples
     if job.has("data"):
         return from_npz(job.input("data"), limit)
+    return from_task(job.need_task().load(), limit, job.seed)
+
+
+def from_task(task: Task, limit: int, seed: int) -> Calibration:
+    """The first ``limit`` samples of a task's calibration data in a seeded order, and its main metric over them."""
     from deploychain.backends import torch_data
     from deploychain.backends.torch_eval import metric_means
 
-    task = job.need_task().load()
-    loader = torch_data.make_loader(task, "calibration", min(limit, 64), job.seed, shuffle=True)
+    loader = torch_data.make_loader(task, "calibration", min(limit, 64), seed, shuffle=True)
     parts: dict[str, list[npt.NDArray[Any]]] = {}
     targets: list[Any] = []
     names: tuple[str, ...] = ()
