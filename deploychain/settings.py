@@ -65,6 +65,11 @@ class TrainSettings(Settings):
     monitor_every: Annotated[int, Field(ge=0)] = Field(
         50, description="Sample activation and gradient statistics every N optimizer steps; 0: never."
     )
+    threads: PositiveInt | None = Field(
+        None,
+        description="CPU threads of torch; empty: one per core. Small models are as fast with 1, and do not crawl "
+        "when other programs take a core.",
+    )
 
 
 class WeightsSettings(Settings):
@@ -95,6 +100,7 @@ class QatSettings(Settings):
     )
     exclude: tuple[str, ...] = Field((), description="Module name patterns (fnmatch) that stay unquantised.")
     device: Literal["auto", "cpu", "cuda"] = "auto"
+    threads: PositiveInt | None = Field(None, description="CPU threads of torch; empty: one per core.")
 
 
 class ExportSettings(Settings):
@@ -138,9 +144,7 @@ class PlanSettings(Settings):
     prove_guards: bool = Field(
         True, description="Build the converted model and see that FP32 nodes stay FP32 (where TensorRT is installed)."
     )
-    ptq: bool = Field(
-        False, description="Without a Q/DQ model: make the INT8 model by calibration, without training."
-    )
+    ptq: bool = Field(False, description="Without a Q/DQ model: make the INT8 model by calibration, without training.")
 
 
 class ShapeRange(Settings):

@@ -90,12 +90,13 @@ def cpu_half_types() -> frozenset[str]:
     return frozenset(found)
 
 
-def describe_device(device: torch.device) -> str:
-    """``NVIDIA H200 (9.0)`` or ``CPU, 2 threads``."""
+def describe_device(device: torch.device, threads: int | None = None) -> str:
+    """``NVIDIA H200 (9.0)`` or ``CPU, 2 threads`` (torch's own number, unless one is given)."""
     if device.type == "cuda":
         major, minor = torch.cuda.get_device_capability(device)
         return f"{torch.cuda.get_device_name(device)} ({major}.{minor})"
-    return f"CPU, {torch.get_num_threads()} thread{'s' if torch.get_num_threads() > 1 else ''}"
+    threads = threads or torch.get_num_threads()
+    return f"CPU, {threads} thread{'s' if threads > 1 else ''}"
 
 
 def tf32_state(device: torch.device) -> dict[str, bool] | None:
@@ -122,3 +123,15 @@ def determinism(enabled: bool) -> Iterator[None]:
     finally:
         torch.use_deterministic_algorithms(before)
         torch.backends.cudnn.benchmark = benchmark
+
+
+@contextmanager
+def cpu_threads(count: int | None) -> Iterator[None]:
+    """Let torch use that many CPU threads in the body; None changes nothing."""
+    before = torch.get_num_threads()
+    if count is not None:
+        torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

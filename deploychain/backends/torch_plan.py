@@ -33,6 +33,7 @@ class FitPlan:
     channels_last: bool = False
     compile: bool = False
     workers: int = 0
+    threads: int | None = None  # CPU threads; None: torch's own choice
     seed: int = 0
     evaluate: bool = True  # the task's metrics after every epoch
 

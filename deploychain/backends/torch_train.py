@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader
 from deploychain.backends import torch_data as data
 from deploychain.backends.torch_checkpoint import CHECKPOINT_FORMAT, ResumeStore
 from deploychain.backends.torch_ddp import Ranks, wrap
-from deploychain.backends.torch_device import DTYPES, Mode, determinism
+from deploychain.backends.torch_device import DTYPES, Mode, cpu_threads, determinism
 from deploychain.backends.torch_eval import evaluate
 from deploychain.backends.torch_optim import Ema, lr_factor, make_optimizer
 from deploychain.backends.torch_plan import EpochLog, FitPlan, TrainLog
@@ -82,7 +82,7 @@ def fit(
         StageError: the loss is not finite, the loss scale is exhausted, no step could be applied, or the data has
             the wrong form.
     """
-    with determinism(plan.deterministic):
+    with determinism(plan.deterministic), cpu_threads(plan.threads):
         return _Fit(
             model, task, plan, device, progress or NoProgress(), note, store, ranks or Ranks(), watcher, after_step
         ).run()

@@ -53,6 +53,7 @@ def run(job: Job[QatSettings]) -> StageResult:
             optimizer=settings.optimizer,
             lr=settings.lr,
             weight_decay=settings.weight_decay,
+            threads=settings.threads,
             seed=job.seed,
         )
         with job.progress("qat: fine-tune") as progress:

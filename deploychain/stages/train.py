@@ -113,7 +113,7 @@ def train(job: Job[TrainSettings]) -> dict[str, Any]:
         "schema": LOG_SCHEMA,
         "precision": precision,
         "mixed_epochs": settings.mixed_epochs,
-        "device": torch_device.describe_device(device),
+        "device": torch_device.describe_device(device, settings.threads),
         "tf32": torch_device.tf32_state(device),
         "processes": ranks.world,
         "seed": job.seed,
