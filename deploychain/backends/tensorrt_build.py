@@ -38,6 +38,7 @@ class BuildRequest:
     axis_sizes: Mapping[str, int] = field(default_factory=dict)
     strongly_typed: bool = True
     flags: tuple[str, ...] = ()  # BuilderFlag names, for weakly typed networks up to 10.x
+    layer_precisions: Mapping[str, str] = field(default_factory=dict)  # ONNX node -> fp32 or fp16, likewise
     dla_core: int | None = None
     workspace_mib: int | None = None
     timing_cache: Path | None = None
@@ -107,7 +108,7 @@ def build_engine(
         paths["log"],
         timeout=timeout,
         folder=work,  # `-m` puts the working directory first on the import path: it must be ours
-        environment=_environment(),
+        environment=environment(),
         on_tick=tick,
     )
     seconds = ended.seconds
@@ -161,6 +162,7 @@ def _request_json(request: BuildRequest, result: Path, phase: Path) -> dict[str,
         "axis_sizes": dict(request.axis_sizes),
         "strongly_typed": request.strongly_typed,
         "flags": list(request.flags),
+        "layer_precisions": dict(request.layer_precisions),
         "dla_core": request.dla_core,
         "workspace_mib": request.workspace_mib,
         "timing_cache": str(request.timing_cache) if request.timing_cache else None,
@@ -173,7 +175,7 @@ def _asked(request: BuildRequest) -> dict[str, Any]:
     return {"strongly_typed": request.strongly_typed, "flags": list(request.flags)}
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Ours, with this package importable also where it is not installed."""
     root = str(Path(deploychain.__file__).resolve().parent.parent)
     known = os.environ.get("PYTHONPATH")

@@ -79,7 +79,7 @@ def build(request: Mapping[str, Any]) -> dict[str, Any]:
     if not _set_target(trt, config, request, result):
         return _done(result, log)
     _set_profiles(builder, network, config, request, result)
-    _set_options(trt, builder, config, request, result, log)
+    _set_options(trt, builder, network, config, request, result)
     monitor = phase.monitor(trt) if hasattr(trt, "IProgressMonitor") else None  # since TensorRT 9
     if monitor is not None:
         config.progress_monitor = monitor
@@ -163,7 +163,7 @@ def _axis_names(tensor: Any) -> tuple[str, ...]:
 
 
 def _set_options(
-    trt: Any, builder: Any, config: Any, request: Mapping[str, Any], result: dict[str, Any], log: Any
+    trt: Any, builder: Any, network: Any, config: Any, request: Mapping[str, Any], result: dict[str, Any]
 ) -> None:
     """Workspace, timing cache, and for weakly typed networks the precision flags and the DLA core."""
     used: dict[str, Any] = {"strongly_typed": request["strongly_typed"], "profiling_verbosity": "DETAILED"}
@@ -175,6 +175,8 @@ def _set_options(
             raise ConfigError(f"{request['flavour']} {trt.__version__} has no builder flag {flag}", where="flags")
         config.set_flag(getattr(trt.BuilderFlag, flag))
     used["flags"] = list(request.get("flags", ()))
+    if held := request.get("layer_precisions"):
+        used["layer_precisions"] = _hold(trt, network, config, held)
     if (core := request.get("dla_core")) is not None:
         if core >= builder.num_DLA_cores:
             raise ConfigError(f"DLA core {core} asked for, this device has {builder.num_DLA_cores}", where="dla_core")
@@ -186,6 +188,25 @@ def _set_options(
         config.set_timing_cache(config.create_timing_cache(path.read_bytes() if path.is_file() else b""), False)
         used["timing_cache"] = cache
     result["settings"] = used
+
+
+def _hold(trt: Any, network: Any, config: Any, held: Mapping[str, str]) -> dict[str, str]:
+    """Ask for the precision of single layers of a weakly typed network, by ONNX node; what was asked comes back."""
+    types = {"fp32": trt.float32, "fp16": trt.float16}
+    config.set_flag(trt.BuilderFlag.OBEY_PRECISION_CONSTRAINTS)
+    done: dict[str, str] = {}
+    for layer in (network.get_layer(i) for i in range(network.num_layers)):
+        node = next(
+            (n for n in (*_ONNX_NODE.findall(getattr(layer, "metadata", "") or ""), layer.name) if n in held), None
+        )
+        if node is None or layer.type.name in ("CONSTANT", "SHAPE", "IDENTITY"):
+            continue
+        layer.precision = types[held[node]]
+        for i in range(layer.num_outputs):
+            if layer.get_output(i).dtype.name in ("FLOAT", "HALF"):
+                layer.set_output_type(i, types[held[node]])
+        done[node] = held[node]
+    return done
 
 
 def _keep_timing_cache(config: Any, request: Mapping[str, Any], result: dict[str, Any]) -> None:

@@ -17,7 +17,9 @@ app.add_typer(device_app, name="device")
 def bundle_command(
     run: Path = typer.Argument(..., help="The run folder, or the pipeline file."),
     output: Path = typer.Option(Path("bundle.tar"), "--output", "-o", help="The file to write."),
-    pipeline: Path | None = typer.Option(None, "--pipeline", help="The pipeline file, where it is not ../.. of the run."),
+    pipeline: Path | None = typer.Option(
+        None, "--pipeline", help="The pipeline file, where it is not ../.. of the run."
+    ),
     samples: int = typer.Option(256, "--samples", min=1, help="Test samples that travel."),
     json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
@@ -34,3 +36,64 @@ def bundle_command(
             f"{packed.path}: engines {', '.join(packed.engines)}; {packed.samples} test samples; "
             f"{packed.size / 1e6:.1f} MB; content {packed.content_sha256[:12]}"
         )
+
+
+@device_app.command("build")
+def build_command(
+    bundle: Path = typer.Argument(..., help="The bundle from `deploychain bundle`."),
+    output: Path = typer.Option(Path("device-result.json"), "--output", "-o", help="The result to write."),
+    backend: str = typer.Option("auto", "--backend", help="auto, tensorrt, trtexec or tensorrt_rtx."),
+    engine: list[str] = typer.Option([], "--engine", help="Only this engine (fp32, fp16, int8); may be repeated."),
+    typing_: str = typer.Option("auto", "--typing", help="auto, strong or weak. auto: weak up to TensorRT 10."),
+    dla: int | None = typer.Option(None, "--dla", min=0, help="Build for this DLA core, with GPU fallback."),
+    cache: Path | None = typer.Option(None, "--cache", help="Engine cache. Default: $DEPLOYCHAIN_ENGINES or ~/.cache."),
+    on_mismatch: str = typer.Option("rebuild", "--on-mismatch", help="rebuild or fail, when a cached engine differs."),
+    force: bool = typer.Option(False, "--force", help="Build even if a cached engine fits."),
+    workspace: int | None = typer.Option(None, "--workspace", min=1, help="Workspace limit in MiB."),
+    timeout: float = typer.Option(60.0, "--timeout", min=0.01, help="Minutes per step."),
+    seconds: int = typer.Option(5, "--seconds", min=1, help="How long to time each engine."),
+    measure: bool = typer.Option(True, "--measure/--no-measure", help="Run the golden data and measure latency."),
+    dry: bool = typer.Option(False, "--dry-run", help="Verify the bundle and say what would be done."),
+    json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
+) -> None:
+    """Build the engines of a bundle with this device's TensorRT, run the golden data, time and judge them."""
+    from deploychain.device.build import DeviceBuild, read_settings, verify_bundle
+    from deploychain.device.result import write_result
+    from deploychain.records import to_json
+    from deploychain.report.device import print_planned, print_result
+
+    console.interrupt_on_sigterm()
+    if json_:
+        console.set_quiet(True)
+    settings = read_settings(
+        backend=backend,
+        engines=tuple(engine),
+        typing=typing_,
+        dla_core=dla,
+        cache=cache,
+        on_mismatch=on_mismatch,
+        force=force,
+        workspace_mib=workspace,
+        timeout_minutes=timeout,
+        seconds=seconds,
+        measure=measure,
+    )
+    if dry:
+        verify_bundle(bundle)
+    job = DeviceBuild(bundle, settings, progress=console.progress, note=console.note)
+    if dry:
+        planned = job.plan()
+        if json_:
+            content = {"backend": job.backend.name, "fingerprint": job.fingerprint, "engines": planned}
+            console.print_json(to_json(content))
+        else:
+            print_planned(job.backend.name, job.fingerprint, planned)
+        return
+    result = job.run(output)
+    write_result(result, output)
+    if json_:
+        console.print_json(to_json(result))
+    else:
+        print_result(result, output)
+    if not result.ok:
+        raise typer.Exit(3)

@@ -19,7 +19,7 @@ from deploychain.environment import package_version
 from deploychain.errors import ConfigError, StageError
 from deploychain.numerics.scores import Scores, data_sha256, read_classes, read_scores
 from deploychain.plan import ModelPlan, read_plan
-from deploychain.profiles import NetworkInput, make_profiles
+from deploychain.profiles import make_profiles
 from deploychain.records import EvalReport, to_json
 from deploychain.settings import BuildSettings
 
@@ -244,16 +244,15 @@ def _golden(
 
 def _named(model: Path, data: _Data) -> Arrays:
     """The inputs under the model's names, in its types; the chain's exports keep the order of the arguments."""
-    from deploychain.backends import onnx_graph
+    from deploychain.backends.onnx_inputs import network_inputs
 
-    graph = onnx_graph.load(model).graph
-    weights = {w.name for w in graph.initializer}
-    names = [i.name for i in graph.input if i.name not in weights]
-    if set(names) <= set(data.inputs):
-        return {name: data.inputs[name] for name in names}
-    if len(names) != len(data.inputs):
-        raise StageError(f"the model's inputs {', '.join(names)} are not in the data ({', '.join(data.inputs)})")
-    return dict(zip(names, data.inputs.values(), strict=True))
+    types = {name: dtype for name, (_, dtype) in network_inputs(model).items()}
+    if set(types) <= set(data.inputs):
+        return {name: data.inputs[name].astype(dtype, copy=False) for name, dtype in types.items()}
+    if len(types) != len(data.inputs):
+        raise StageError(f"the model's inputs {', '.join(types)} are not in the data ({', '.join(data.inputs)})")
+    pairs = zip(types.items(), data.inputs.values(), strict=True)
+    return {name: array.astype(dtype, copy=False) for (name, dtype), array in pairs}
 
 
 def _save(arrays: Arrays, prefix: str, files: dict[str, Path], scratch: Path) -> tuple[TensorFile, ...]:
@@ -296,16 +295,9 @@ def _profiles(
         built = next((row for row in rows if row.get("built")), None)
         if built is not None:
             return dict(built["profiles"]), ()
-    from deploychain.backends import onnx_graph
+    from deploychain.backends.onnx_inputs import network_inputs
 
-    graph = onnx_graph.load(files[model]).graph
-    weights = {w.name for w in graph.initializer}
-    specs = []
-    for value in graph.input:
-        dims = value.type.tensor_type.shape.dim
-        if value.name not in weights:
-            fixed = tuple(d.dim_value if d.HasField("dim_value") else -1 for d in dims)
-            specs.append(NetworkInput(value.name, fixed, tuple(d.dim_param for d in dims)))
+    specs = [spec for spec, _ in network_inputs(files[model]).values()]
     settings = pipeline.settings.stages.build or BuildSettings.model_validate({})
     shapes = {name: array.shape for name, array in inputs.items()}
     profiles, notes = make_profiles(specs, settings.shapes, settings.opt_batch, shapes)

@@ -1,0 +1,103 @@
+"""``device-result.json``: what a device built, how it computes, how fast, and where that was."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from deploychain.device.fingerprint import Fingerprint
+from deploychain.errors import ArtifactError
+from deploychain.records import EngineReport, EvalReport, Latency, to_json
+
+RESULT_SCHEMA = "deploychain.device-result/1"
+MAX_RESULT = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class EngineResult:
+    """One engine on the device."""
+
+    name: str
+    status: Literal["built", "cached", "failed"]
+    report: EngineReport
+    why: str = ""  # why it was built: first build, or what changed since the cached one
+    typing: str = ""
+    flags: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    sha256: str | None = None
+    seconds: float | None = None  # of the build
+    peak_mib: int | None = None
+    remedy: str = ""
+    evaluation: EvalReport | None = None
+    latency: Latency | None = None
+    outputs: str | None = None  # file beside the result, with the raw outputs (npz)
+    outputs_sha256: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceResult:
+    schema: Literal["deploychain.device-result/1"]
+    bundle: str
+    bundle_sha256: str
+    created: str  # ISO 8601, UTC
+    fingerprint: Fingerprint
+    backend: str  # "trtexec 10.3.0.26", "tensorrt 10.16.2.10"
+    jetpack: str | None
+    power_mode: str | None
+    clocks: str
+    engines: tuple[EngineResult, ...]
+    versions: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        return bool(self.engines) and all(e.status != "failed" for e in self.engines)
+
+
+def write_result(result: DeviceResult, path: Path) -> None:
+    """Write the result; whole or not at all."""
+    temporary = path.with_name(f".{path.name}.part")
+    text = json.dumps(to_json(result), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    with temporary.open("w", encoding="utf-8") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    temporary.replace(path)
+
+
+def read_result(path: Path) -> DeviceResult:
+    """Read and validate a result.
+
+    Raises:
+        ArtifactError: it is missing, no JSON, too large, of another schema, or a key is wrong (it is named).
+    """
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        if path.stat().st_size > MAX_RESULT:
+            raise ArtifactError("the file is too large for a device result", where=str(path))
+        raw: Any = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ArtifactError(f"cannot read the device result: {error.strerror}", where=str(path)) from None
+    except (ValueError, RecursionError) as error:
+        raise ArtifactError(
+            f"not valid JSON: {error}", where=str(path), remedy="copy it from the device again"
+        ) from None
+    schema = raw.get("schema") if isinstance(raw, dict) else None
+    if schema != RESULT_SCHEMA:
+        raise ArtifactError(
+            f"schema is {schema!r}, this version reads {RESULT_SCHEMA!r}",
+            where=str(path),
+            remedy="use the same version of deploychain on the device and here",
+        )
+    try:
+        return TypeAdapter(DeviceResult).validate_python(raw)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise ArtifactError(f"{key}: {first['msg']}", where=str(path)) from None

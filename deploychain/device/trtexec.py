@@ -1,0 +1,303 @@
+"""The trtexec backend: build, run the golden data, measure, and read what it printed with the package's own readers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from deploychain.device.command import Wish, build_command, run_command, time_command
+from deploychain.device.failure import explain
+from deploychain.device.versions import Features, Version, refuse_foreign_engine
+from deploychain.engine.evidence import read_evidence
+from deploychain.errors import ArtifactError, CapabilityError, StageError
+from deploychain.machine import Machine
+from deploychain.precision import Precision
+from deploychain.process import watch
+from deploychain.records import EngineReport, Latency
+
+Arrays = dict[str, npt.NDArray[Any]]
+Shapes = Mapping[str, Sequence[int]]
+OnProgress = Callable[[str, float, int], None]  # phase, elapsed seconds, memory in MiB
+LOG, LAYERS, TIMES, PROFILE = "build.log", "layers.json", "times.json", "profile.json"
+# What a log says at the start of each phase, newest first.
+_PHASES = (
+    ("Starting inference", "inference"),
+    ("Skipped inference phase", "end"),
+    ("Engine deserialized", "load"),
+    ("Created engine with size", "save"),
+    ("Engine built in", "save"),
+    ("Engine generation completed", "save"),
+    ("Finished parsing network model", "build"),
+    ("Start parsing network model", "parse"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """The outcome of one build."""
+
+    built: bool
+    reason: str
+    remedy: str
+    seconds: float
+    peak_mib: int
+    command: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Latency on one shape."""
+
+    latency: Latency
+    layers_timed: bool
+
+
+class Trtexec:
+    """One trtexec of one release.
+
+    Args:
+        path: the program.
+        version: what its banner says.
+        batch_runs: inferences on golden data per engine at most; each one starts the program.
+    """
+
+    library = "TensorRT"
+
+    def __init__(self, path: Path, version: str, batch_runs: int = 16) -> None:
+        self.path, self.version = path, Version.parse(version)
+        self.features = Features.of(self.version)
+        self.batch_runs = batch_runs
+        self.name = f"trtexec {self.version}"
+        self.target: str | None = None
+        self.digits = "outputs as trtexec prints them, six significant digits"
+
+    @classmethod
+    def find(cls, machine: Machine) -> Trtexec:
+        """
+        Raises:
+            CapabilityError: there is none, it does not run, or it is too old.
+        """
+        tool = machine.trtexec
+        if tool is None:
+            raise CapabilityError(
+                "trtexec was not found on PATH or in /usr/src/tensorrt/bin",
+                remedy="sudo apt-get install libnvinfer-bin, or install the tensorrt Python bindings",
+            )
+        if tool.version is None:
+            remedy = "start the container with --runtime nvidia" if "libnv" in tool.problem else "reinstall TensorRT"
+            raise CapabilityError(f"trtexec does not run: {tool.problem}", where=tool.path, remedy=remedy)
+        return cls(Path(tool.path), tool.version)
+
+    def build(
+        self,
+        wish: Wish,
+        model: Path,
+        work: Path,
+        engine: Path,
+        profiles: Mapping[str, Shapes],
+        *,
+        timing_cache: Path | None,
+        workspace_mib: int | None,
+        timeout: float,
+        on_progress: OnProgress,
+    ) -> Built:
+        """Build one engine into ``engine``; log and layer listing go to ``work``."""
+        command = build_command(
+            self.path,
+            wish,
+            self.features,
+            model=model,
+            engine=engine,
+            layers=work / LAYERS,
+            profiles=profiles,
+            timing_cache=timing_cache,
+            workspace_mib=workspace_mib,
+        )
+        log = work / LOG
+        ended = watch(command, log, timeout=timeout, folder=work, on_tick=lambda s, m: on_progress(_phase(log), s, m))
+        if ended.status == 0 and not ended.timed_out and engine.is_file() and engine.stat().st_size:
+            return Built(True, "", "", ended.seconds, ended.peak_mib, tuple(command))
+        engine.unlink(missing_ok=True)
+        failure = explain(ended, log, timeout)
+        return Built(False, failure.reason, failure.remedy, ended.seconds, ended.peak_mib, tuple(command))
+
+    def infer(
+        self,
+        engine: Path,
+        inputs: Arrays,
+        profiles: Mapping[str, Shapes],
+        work: Path,
+        *,
+        timeout: float,
+        on_progress: OnProgress,
+    ) -> Arrays:
+        """Outputs of the first samples, as many as `batch_runs` batches hold.
+
+        Raises:
+            ArtifactError: the engine is of another version.
+            StageError: it does not run, or its output cannot be read.
+        """
+        refuse_foreign_engine(engine, self.version)
+        samples = len(next(iter(inputs.values())))
+        low, high = batch_limits(inputs, profiles)
+        pieces: dict[str, list[npt.NDArray[Any]]] = {}
+        for index, start in enumerate(range(0, samples, high)):
+            if index == self.batch_runs:
+                break
+            rows = np.arange(start, min(start + high, samples))
+            padded = np.concatenate([rows, np.full(max(0, low - len(rows)), rows[-1])])
+            feed = {name: np.ascontiguousarray(array[padded]) for name, array in inputs.items()}
+            made = self._infer_once(engine, feed, work, timeout, on_progress)
+            for name, array in made.items():
+                pieces.setdefault(name, []).append(array[: len(rows)])
+        return {name: np.concatenate(arrays) for name, arrays in pieces.items()}
+
+    def _infer_once(self, engine: Path, feed: Arrays, work: Path, timeout: float, on_progress: OnProgress) -> Arrays:
+        files: dict[str, Path] = {}
+        for index, (name, array) in enumerate(feed.items()):
+            files[name] = work / f"input-{index}.bin"
+            array.tofile(files[name])
+        out = work / "outputs.json"
+        out.unlink(missing_ok=True)
+        shapes = {name: array.shape for name, array in feed.items()}
+        command = run_command(self.path, engine=engine, inputs=files, shapes=shapes, outputs=out)
+        log = work / "run.log"
+        ended = watch(command, log, timeout=timeout, folder=work, on_tick=lambda s, m: on_progress("golden data", s, m))
+        if ended.status != 0 or ended.timed_out:
+            failure = explain(ended, log, timeout)
+            raise StageError(f"the engine does not run: {failure.reason}", where=str(engine), remedy=failure.remedy)
+        return read_outputs(out)
+
+    def measure(
+        self,
+        engine: Path,
+        shapes: Shapes,
+        work: Path,
+        *,
+        stage: str,
+        device: str,
+        warm_up_ms: int,
+        seconds: int,
+        timeout: float,
+        on_progress: OnProgress,
+    ) -> Measured:
+        """GPU compute time on one shape; the raw times and the layer profile go to ``work``.
+
+        Raises:
+            StageError: it does not run, or wrote no times.
+        """
+        command = time_command(
+            self.path,
+            self.features,
+            engine=engine,
+            shapes=shapes,
+            times=work / TIMES,
+            profile=work / PROFILE,
+            warm_up_ms=warm_up_ms,
+            seconds=seconds,
+            iterations=50,
+        )
+        log = work / "time.log"
+        ended = watch(command, log, timeout=timeout, folder=work, on_tick=lambda s, m: on_progress("latency", s, m))
+        if ended.status != 0 or ended.timed_out:
+            failure = explain(ended, log, timeout)
+            raise StageError(f"latency not measured: {failure.reason}", where=str(engine), remedy=failure.remedy)
+        times = read_times(work / TIMES)
+        size = ", ".join(f"{name} {'x'.join(map(str, shape))}" for name, shape in shapes.items())
+        how = (
+            f"GPU compute time of {len(times)} inferences at {size or 'the model shape'}, {warm_up_ms} ms warm-up, "
+            f"no transfers, no CUDA graph ({self.name})"
+        )
+        return Measured(latency_of(times, stage, device, how), (work / PROFILE).is_file())
+
+    def report(self, wish: Wish, asked: Precision, model: Path, work: Path, common: Mapping[str, Any]) -> EngineReport:
+        """Read and judge the layers of a built engine."""
+        files = [p for p in (work / LOG, work / LAYERS, work / PROFILE) if p.is_file()]
+        seen = read_evidence(files, model=model, asked=asked)
+        # Standard error goes into the same log here, so that a log without warnings is one.
+        problems = tuple(p.text for p in seen.problems if not p.text.startswith("warnings not captured"))
+        if seen.summary is None and not problems:
+            problems = ("no listing of layers was found: nothing is known of the built precisions",)
+        return EngineReport(
+            asked=asked, built=True, layers=seen.layers, summary=seen.summary, problems=problems, **common
+        )
+
+
+def batch_limits(inputs: Arrays, profiles: Mapping[str, Shapes]) -> tuple[int, int]:
+    """Smallest and largest batch that all profiles allow; a fixed model has one."""
+    low, high = 1, 0
+    for name, array in inputs.items():
+        if name in profiles:
+            low = max(low, int(profiles[name]["min"][0]))
+            most = int(profiles[name]["max"][0])
+        else:
+            most = int(array.shape[0])
+        high = most if not high else min(high, most)
+    return low, max(high, low)
+
+
+def read_outputs(path: Path) -> Arrays:
+    """``--exportOutput``: a list of name, dimensions (``8x10``) and values.
+
+    Raises:
+        ArtifactError: it is missing or cut, or has another form.
+    """
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))
+        arrays: Arrays = {}
+        for row in rows:
+            dims = tuple(int(n) for n in str(row["dimensions"]).split("x") if n not in ("", "scalar"))
+            arrays[str(row["name"])] = np.asarray(row["values"], dtype=np.float32).reshape(dims)
+        return arrays
+    except OSError as error:
+        raise ArtifactError(f"trtexec wrote no outputs: {error.strerror}", where=str(path)) from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise ArtifactError(f"the outputs of trtexec cannot be read: {error}", where=str(path)) from None
+
+
+def read_times(path: Path) -> tuple[float, ...]:
+    """GPU compute time of each inference, milliseconds, from ``--exportTimes``.
+
+    Raises:
+        ArtifactError: it is missing, cut or empty.
+    """
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))
+        times = tuple(float(row["computeMs"]) for row in rows)
+    except OSError as error:
+        raise ArtifactError(f"trtexec wrote no times: {error.strerror}", where=str(path)) from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise ArtifactError(f"the times of trtexec cannot be read: {error}", where=str(path)) from None
+    if not times:
+        raise ArtifactError("trtexec wrote no times", where=str(path))
+    return times
+
+
+def latency_of(times: Sequence[float], stage: str, device: str, how: str) -> Latency:
+    values = np.asarray(times)
+    # Five parts of the run in order: their medians show a clock that falls or a neighbour that came.
+    parts = tuple(float(np.median(part)) for part in np.array_split(values, 5) if len(part))
+    p50, p99 = (float(np.percentile(values, p)) for p in (50, 99))
+    return Latency(stage, device, p50, p99, float(values.mean()), parts, how)
+
+
+def _phase(log: Path) -> str:
+    try:
+        with log.open("rb") as stream:
+            stream.seek(0, 2)
+            stream.seek(max(0, stream.tell() - 16384))
+            tail = stream.read().decode(errors="replace")
+    except OSError:
+        return "start"
+    at = {phase: tail.rfind(words) for words, phase in _PHASES}
+    newest = max(at, key=lambda phase: at[phase])
+    if at[newest] >= 0:
+        return newest
+    return "build" if re.search(r"\[[VIW]\]", tail) else "start"
