@@ -101,6 +101,16 @@ def accept_command(
         print_accepted(entry, str(path))
 
 
+@gate.command("verify")
+def verify_command(files: list[Path] = typer.Argument(..., help="Baseline files.")) -> None:
+    """Exit with 3 if a baseline is damaged or was edited by hand (for pre-commit)."""
+    from deploychain.gate.baseline import load
+
+    for file in files:
+        history = load(file).history
+        console.out(f"{file}: as accepted on {history[-1].date[:10]} by {history[-1].author}")
+
+
 @gate.command("history")
 def history_command(
     baseline: Path | None = BASELINE,
