@@ -97,3 +97,24 @@ def build_command(
         print_result(result, output)
     if not result.ok:
         raise typer.Exit(3)
+
+
+@device_app.command("import")
+def import_command(
+    result: Path = typer.Argument(..., help="device-result.json, with its device-outputs files beside it."),
+    run: Path = typer.Argument(..., help="The run folder that the bundle was made of, or the pipeline file."),
+    pipeline: Path | None = typer.Option(None, "--pipeline", help="The pipeline file. Default: in ../.. of the run."),
+    json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
+) -> None:
+    """Bring a device's result into its run: a comparison that gate and report read."""
+    from deploychain.device.bundling import find_pipeline
+    from deploychain.device.importing import import_result
+    from deploychain.records import to_json
+    from deploychain.report.device import print_imported
+
+    file, run_dir = find_pipeline(run, pipeline)
+    imported = import_result(result, run_dir, pipeline=file, note=console.note)
+    if json_:
+        console.print_json(to_json(imported))
+    else:
+        print_imported(imported)

@@ -252,6 +252,11 @@ class DeviceBuild:
             clocks=clocks(),
             engines=results,
             versions=versions,
+            models={path: digest for path, digest in self._sha256.items() if path.startswith("models/")},
+            evals=self.bundle.evals,
+            directions=self.bundle.directions,
+            data_sha256=self.bundle.golden.data_sha256,
+            samples=self.bundle.golden.samples,
         )
 
     def _unpacked(self) -> Path:

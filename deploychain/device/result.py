@@ -53,6 +53,12 @@ class DeviceResult:
     engines: tuple[EngineResult, ...]
     versions: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    models: Mapping[str, str] = field(default_factory=dict)  # file in the bundle -> sha256
+    # From the bundle: what the ONNX models answer on the same samples.
+    evals: tuple[EvalReport, ...] = ()
+    directions: Mapping[str, Literal["higher", "lower"]] = field(default_factory=dict)
+    data_sha256: str | None = None
+    samples: int | None = None
 
     @property
     def ok(self) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 from deploychain import console
 from deploychain.device.build import Planned
 from deploychain.device.fingerprint import Fingerprint
+from deploychain.device.importing import Imported
 from deploychain.device.result import DeviceResult, EngineResult
 
 
@@ -69,3 +70,25 @@ def _row(engine: EngineResult) -> tuple[str, ...]:
 
 def _styles(engines: Sequence[EngineResult]) -> dict[int, str]:
     return {i: "bold red" for i, engine in enumerate(engines) if engine.status == "failed"}
+
+
+def print_imported(imported: Imported) -> None:
+    """The device's rows beside those of the ONNX models, on the same samples."""
+    rows = []
+    for report in imported.comparison.evals:
+        metric = next(iter(report.metrics.items()), None)
+        rows.append(
+            (
+                report.stage,
+                f"{metric[1]:.4f}" if metric is not None and metric[1] is not None else "",
+                f"{report.agreement:.1%}" if report.agreement is not None else "",
+                f"{report.max_abs_error:.3g}" if report.max_abs_error is not None else "",
+                "exact" if report.exact else f"{report.snr_db:.1f}" if report.snr_db is not None else "",
+                report.how if report.ran else f"not run: {report.reason}",
+            )
+        )
+    name = next((n for r in imported.comparison.evals for n in r.metrics), "metric")
+    columns = ("stage", name, "agree", "max error", "SNR dB", "how")
+    console.table(columns, rows, right=columns[1:5], ratio="how")
+    console.out(f"written: {imported.folder / 'comparison.json'}")
+    console.out(f"judge it with: deploychain gate {imported.folder}")
