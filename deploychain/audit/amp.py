@@ -36,7 +36,7 @@ _SCALER_NAME = re.compile(r"(^|_)(grad_?)?scaler$|^gradscaler$", re.IGNORECASE)
 _OPTIMIZER_NAME = re.compile(r"optim|(^|_)opt(_|$|s$|\d|[a-z]$)", re.IGNORECASE)
 _SCHEDULER_NAME = re.compile(r"sched|(^|_)lr_?s(_|$)|warmup|plateau", re.IGNORECASE)
 _LOSS_NAME = re.compile(
-    r"(^|_)(loss|criterion|criteria|crit|objective)(_?f(n|unc|unction))?(_|$|\d)|loss_?f(n|unc|unction)?$",
+    r"(^|_)(loss|criterion|criteria|crit|objective)(_?f(n|unc|unction))?(_?\d)?$|loss_?f(n|unc|unction)?$",
     re.IGNORECASE,
 )
 FUNCTION_LOSSES = {
@@ -340,17 +340,17 @@ class Amp:
             enabled, dtype = None, "?" if dtype_expr is None else dtype
         return Region(device, dtype or "?", enabled, call)
 
-    def device(self, expr: ast.expr | None, scope: Scope) -> str:
+    def device(self, expr: ast.expr | None, scope: Scope, depth: int = 4) -> str:
         """cuda, cpu, other or "?" of a device or device-type expression."""
-        if expr is None:
+        if expr is None or depth == 0:
             return "?"
         found: set[str] = set()
         for ref in self.symbols.resolve(expr, scope):
             e = ref.expr
             if isinstance(e, ast.Attribute) and e.attr == "type":
-                found.add(self.device(e.value, ref.scope))
+                found.add(self.device(e.value, ref.scope, depth - 1))
             elif isinstance(e, ast.Call) and self.symbols.qual(e.func, ref.scope) == "torch.device" and e.args:
-                found.add(self.device(e.args[0], ref.scope))
+                found.add(self.device(e.args[0], ref.scope, depth - 1))
             elif isinstance(e, ast.Constant) and isinstance(e.value, str):
                 kind = e.value.split(":")[0]
                 found.add(kind if kind in ("cuda", "cpu") else "other")

@@ -42,6 +42,7 @@ class Rule:
     bad: str
     good: str
     check: Callable[[Context], Iterator[Finding]] | None = None
+    trigger: str = ""  # a regular expression that any file with a finding matches: most files need no analysis
 
 
 class Context:

@@ -30,7 +30,9 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise ArtifactError(f"cannot read the monitor's log: {error}", where=str(path), remedy="give a .jsonl file") from None
+        raise ArtifactError(
+            f"cannot read the monitor's log: {error}", where=str(path), remedy="give a .jsonl file"
+        ) from None
     records: list[dict[str, Any]] = []
     for number, line in enumerate(lines, start=1):
         try:
@@ -38,11 +40,15 @@ def read_log(path: Path) -> list[dict[str, Any]]:
         except ValueError:
             if number == len(lines):
                 break
-            raise ArtifactError("not JSON", where=f"{path}:{number}", remedy="give a log of deploychain.monitor") from None
+            raise ArtifactError(
+                "not JSON", where=f"{path}:{number}", remedy="give a log of deploychain.monitor"
+            ) from None
         if isinstance(record, dict):
             records.append(record)
     if not records or records[0].get("type") != "start":
-        raise ArtifactError("holds no record of the monitor", where=str(path), remedy="give a log of deploychain.monitor")
+        raise ArtifactError(
+            "holds no record of the monitor", where=str(path), remedy="give a log of deploychain.monitor"
+        )
     return records
 
 
@@ -69,7 +75,9 @@ def audit_log(path: Path) -> AuditReport:
     findings = []
     for number, record in enumerate(records, start=1):
         if record.get("type") == "finding":
-            findings.append(_finding(path, number, record["rule"], record["severity"], f"{record['where']}: {record['message']}"))
+            findings.append(
+                _finding(path, number, record["rule"], record["severity"], f"{record['where']}: {record['message']}")
+            )
     changes, skipped, steps = scale_history(records)
     last = len(records)
     for symptom in judge_scale(changes, skipped, steps):
@@ -78,7 +86,9 @@ def audit_log(path: Path) -> AuditReport:
 
 
 def _finding(path: Path, line: int, rule: str, severity: str, message: str) -> Finding:
-    return Finding(str(path), line, 1, rule, Severity(severity), message, _FIX.get(rule, "see deploychain audit --explain " + rule))
+    return Finding(
+        str(path), line, 1, rule, Severity(severity), message, _FIX.get(rule, "see deploychain audit --explain " + rule)
+    )
 
 
 def guilty_rank(logs: Sequence[Path]) -> dict[str, Any] | None:

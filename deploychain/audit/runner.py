@@ -65,6 +65,9 @@ def audit_source(source: Source, rules: Iterable[Rule]) -> tuple[list[Finding], 
     """(findings, how many were switched off by comments, problems) of one parsed file."""
     if not _RELEVANT.search(source.text):
         return [], 0, []
+    rules = [r for r in rules if r.check is not None and re.search(r.trigger, source.text)]
+    if not rules:
+        return [], 0, []
     context = Context(source)
     kept: dict[tuple[int, int, str], Finding] = {}
     problems: list[Problem] = []

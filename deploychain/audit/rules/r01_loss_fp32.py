@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from deploychain.audit.amp import FUNCTION_LOSSES
 from deploychain.audit.context import ERROR, NOTE, WARNING, Context, Finding, Rule
-from deploychain.audit.symbols import keyword
+from deploychain.audit.symbols import keyword, last_name
 from deploychain.audit.values import Seen
 
 
@@ -26,11 +26,18 @@ def check(ctx: Context) -> Iterator[Finding]:
             continue
         name, constructor = loss
         logits = seen.args[0]
-        if not logits.half or logits.module:
+        if not logits.half or logits.module or _not_logits(seen.node):
             continue
         done.add(id(seen.node))
         assert isinstance(seen.node, ast.Call)
         yield from _judge(ctx, seen, seen.node, name, constructor)
+
+
+def _not_logits(call: ast.expr) -> bool:
+    """`compute_loss(model, batch)`, `log_loss(total_loss)`: the first argument is no prediction."""
+    first = call.args[0] if isinstance(call, ast.Call) and call.args else None
+    leaf = last_name(first).lower() if first is not None else ""
+    return leaf in ("model", "net", "self", "module", "batch", "inputs") or "loss" in leaf
 
 
 def _loss(ctx: Context, seen: Seen) -> tuple[str, ast.Call | None] | None:
@@ -133,4 +140,5 @@ RULE = Rule(
     good='with torch.autocast("cuda"):\n    logits = model(x)\n    loss = F.cross_entropy(logits, y, label_smoothing=0.1)\n'
     "# or, outside: F.cross_entropy(logits.float(), y, label_smoothing=0.1)",
     check=check,
+    trigger=r"autocast|half|float16|fp16|16-mixed|precision=16|HalfTensor",
 )

@@ -76,6 +76,8 @@ def _frameworks(ctx: Context, done: set[int]) -> Iterator[Finding]:
             if event.scaled is not False or id(event.node) in done:
                 continue
             right = ""
+            if not _under_framework(ctx, graph, event):
+                continue
             if framework.accelerate == "fp16" and not ctx.amp.scaler_calls:
                 right = "accelerator.backward({loss})"
             elif framework.fabric == "fp16" and not ctx.amp.scaler_calls:
@@ -95,6 +97,17 @@ def _frameworks(ctx: Context, done: set[int]) -> Iterator[Finding]:
                 )  # fmt: skip
 
 
+def _under_framework(ctx: Context, graph: Graph, event: Event) -> bool:
+    """The model or optimiser of this backward went through prepare()/setup(), or the method belongs to a framework class."""
+    if event.scope.owner is not None and ctx.amp.framework.ambient(event.scope) is not None:
+        return True
+    for call, scope in ctx.calls_named("prepare", "setup", "accumulate", "setup_module", "autocast", "backward"):
+        if scope in (event.scope, graph.root, ctx.symbols.module) and isinstance(call.func, ast.Attribute):
+            if ctx.amp.framework.kind(call.func.value, scope):
+                return True
+    return False
+
+
 RULE = Rule(
     id="R02",
     name="scaled-backward",
@@ -109,4 +122,5 @@ RULE = Rule(
     bad="loss.backward()\nscaler.step(optimizer)\nscaler.update()",
     good="scaler.scale(loss).backward()\nscaler.step(optimizer)\nscaler.update()",
     check=check,
+    trigger=r"scaler|Scaler|accelerat|[Ff]abric|16-mixed|precision=16",
 )

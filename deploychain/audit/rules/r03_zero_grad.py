@@ -73,4 +73,5 @@ RULE = Rule(
     bad="for x, y in loader:\n    scaler.scale(loss_of(x, y)).backward()\n    scaler.step(optimizer)\n    scaler.update()",
     good="for x, y in loader:\n    optimizer.zero_grad(set_to_none=True)\n    scaler.scale(loss_of(x, y)).backward()\n    ...",
     check=check,
+    trigger=r"scaler|Scaler",
 )

@@ -89,4 +89,5 @@ RULE = Rule(
     bad="if scaler.step(optimizer) is None:\n    optimizer.zero_grad()",
     good="before = scaler.get_scale()\nscaler.step(optimizer)\nscaler.update()\nskipped = scaler.get_scale() < before",
     check=check,
+    trigger=r"\.step\(",
 )

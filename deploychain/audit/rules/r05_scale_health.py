@@ -93,4 +93,5 @@ RULE = Rule(
     bad="if scaler.get_scale() < 2**14:\n    raise RuntimeError('loss scale collapsed')",
     good="with deploychain.monitor(model, optimizer, scaler) as m:\n    ...\n    m.step(loss)  # reports R05 from the whole series",
     check=check,
+    trigger=r"get_scale|init_scale",
 )

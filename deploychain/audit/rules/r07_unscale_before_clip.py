@@ -87,4 +87,5 @@ RULE = Rule(
     good="scaler.scale(loss).backward()\nscaler.unscale_(optimizer)\n"
     "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\nscaler.step(optimizer)",
     check=check,
+    trigger=r"scaler|Scaler|accelerat|[Ff]abric|16-mixed|precision=16",
 )

@@ -127,4 +127,5 @@ RULE = Rule(
     bad="model = Net().half().cuda()\noptimizer = torch.optim.AdamW(model.parameters())",
     good='model = Net().cuda()\nwith torch.autocast("cuda", dtype=torch.float16):\n    loss = criterion(model(x), y)',
     check=check,
+    trigger=r"autocast|half|float16|fp16|16-mixed|precision=16|HalfTensor",
 )

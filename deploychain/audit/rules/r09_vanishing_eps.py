@@ -111,4 +111,5 @@ RULE = Rule(
     bad="h = encoder(x)          # float16 under autocast\nh = h / (h.std(-1, keepdim=True) + 1e-8)",
     good="h = encoder(x).float()\nh = h / (h.std(-1, keepdim=True) + 1e-6)",
     check=check,
+    trigger=r"autocast|half|float16|fp16|16-mixed|precision=16|HalfTensor",
 )

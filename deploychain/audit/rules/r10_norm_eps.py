@@ -144,4 +144,5 @@ RULE = Rule(
     bad="norm = nn.LayerNorm(dim, eps=torch.finfo(torch.float16).tiny)",
     good="norm = nn.LayerNorm(dim)",
     check=check,
+    trigger=r"finfo|\.eps\b|variance_epsilon",
 )

@@ -7,9 +7,16 @@ import ast
 from collections.abc import Iterator
 
 from deploychain.audit.context import NOTE, WARNING, Context, Finding, Rule
-from deploychain.audit.symbols import Ref, Scope, keyword, last_name
+from deploychain.audit.symbols import Ref, Scope, last_name
+from deploychain.audit.values import words
 
 _REDUCERS = frozenset({"sum", "nansum"})
+_BOUNDING = words(
+    "max amax maximum logsumexp clamp clip clamp_ sigmoid tanh softmax log_softmax normalize cosine_similarity clamp_max "
+    "minimum cos sin cummax logsigmoid"
+)
+# Attention modules are written for any dtype: the note is for files that show half precision or training.
+_HALF_SIGNS = ("autocast", "GradScaler", ".half(", "torch.float16", "fp16", "16-mixed", ".backward(")
 
 
 def check(ctx: Context) -> Iterator[Finding]:
@@ -84,34 +91,24 @@ def _softmax(ctx: Context, node: ast.BinOp, scope: Scope) -> Iterator[Finding]:
 
 
 def _shifted(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
-    """The maximum was subtracted, or the value is bounded."""
-    seen: list[ast.expr] = [expr]
-    if isinstance(expr, ast.Name):
-        seen += [b.value for b in ctx.symbols.bindings(expr.id, scope) if b.value is not None]
-    for e in list(seen):
-        for node in ast.walk(e):
-            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
-                for side in (node.left, node.right):
-                    for inner in ast.walk(side):
-                        if isinstance(inner, ast.Name):
-                            seen += [
-                                b.value
-                                for b in ctx.symbols.bindings(inner.id, scope)
-                                if b.value is not None and not b.loop
-                            ]
-    for e in seen:
-        for node in ast.walk(e):
-            if isinstance(node, ast.Call) and last_name(node.func) in (
-                "max", "amax", "maximum", "logsumexp", "clamp", "clip", "clamp_", "sigmoid", "tanh", "softmax", "log_softmax",
-                "normalize", "cosine_similarity", "clamp_max", "minimum", "cos", "sin", "cummax", "logsigmoid",
-            ):  # fmt: skip
+    """The maximum was subtracted, the value is bounded, or it is minus something (a distance, an energy)."""
+    queue: list[ast.expr] = [expr]
+    seen: set[int] = set()
+    for _ in range(40):
+        if not queue:
+            break
+        current = queue.pop()
+        for node in ast.walk(current):
+            if isinstance(node, ast.Call) and last_name(node.func) in _BOUNDING:
                 return True
+            if isinstance(node, ast.Name):
+                for binding in ctx.symbols.bindings(node.id, scope):
+                    if binding.value is not None and id(binding.value) not in seen:
+                        seen.add(id(binding.value))
+                        queue.append(binding.value)
     while isinstance(expr, ast.BinOp) and isinstance(expr.op, ast.Mult | ast.Div):
         expr = expr.left
-    if isinstance(expr, ast.UnaryOp) and isinstance(expr.op, ast.USub):
-        # exp(-x): overflows only for very negative x; distances and energies are not
-        return True
-    return False
+    return isinstance(expr, ast.UnaryOp) and isinstance(expr.op, ast.USub)
 
 
 def _log(ctx: Context, call: ast.Call, scope: Scope) -> Iterator[Finding]:
@@ -190,6 +187,8 @@ def _one_minus_probability(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
 def _attention(ctx: Context, node: ast.BinOp, scope: Scope) -> Iterator[Finding]:
     """(q @ k.T) / sqrt(d), then softmax: the product overflows before it is scaled."""
     product, scale = node.left, node.right
+    if not any(sign in ctx.text for sign in _HALF_SIGNS):
+        return
     made = _product(ctx, product, scope)
     if made is None and isinstance(node.op, ast.Mult):
         product, scale = node.right, node.left
@@ -259,7 +258,7 @@ def _tamed(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
                 return True
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Div):
                 return True
-    return keyword is None
+    return False
 
 
 def _only_bf16(ctx: Context) -> bool:
@@ -281,4 +280,5 @@ RULE = Rule(
     bad="w = torch.exp(s) / torch.exp(s).sum(-1, keepdim=True)",
     good="w = torch.softmax(s, dim=-1)",
     check=check,
+    trigger=r"exp\(|log\(|softmax",
 )

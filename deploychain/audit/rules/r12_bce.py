@@ -61,4 +61,5 @@ RULE = Rule(
     bad='with torch.autocast("cuda"):\n    loss = nn.BCELoss()(torch.sigmoid(model(x)), y)',
     good='with torch.autocast("cuda"):\n    loss = nn.BCEWithLogitsLoss()(model(x), y)',
     check=check,
+    trigger=r"BCELoss|binary_cross_entropy",
 )

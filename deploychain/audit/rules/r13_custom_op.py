@@ -67,7 +67,7 @@ def _function(ctx: Context, cls: Scope) -> Iterator[Finding]:
                 '@staticmethod\n@torch.amp.custom_bwd(device_type="cuda")\ndef backward(ctx, ...):',
             )  # fmt: skip
         return
-    if _casts(forward) or _casts(backward):
+    if _casts(forward) or _casts(backward) or _only_raises(backward):
         return
     inputs = [a.arg for a in forward.args.args[1:]]
     reason = _mixes(ctx, forward, backward, cls)
@@ -114,8 +114,15 @@ def _is_extension(ctx: Context, call: ast.Call) -> bool:
     return False
 
 
+def _only_raises(method: ast.FunctionDef) -> bool:
+    return isinstance(method.body[-1], ast.Raise)
+
+
 def _casts(method: ast.FunctionDef) -> bool:
+    """The code looks at dtypes or casts: it knows about mixed inputs."""
     for node in ast.walk(method):
+        if isinstance(node, ast.Attribute) and node.attr == "dtype":
+            return True
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             if node.func.attr in ("float", "type_as", "autocast", "half"):
                 return True
@@ -211,4 +218,5 @@ RULE = Rule(
     bad='@torch.library.custom_op("lib::scale", mutates_args=())\ndef scale(x: Tensor, w: Tensor) -> Tensor: ...',
     good='torch.library.register_autocast("lib::scale", "cuda", torch.float32)',
     check=check,
+    trigger=r"Function\b|custom_op|custom_fwd|Library\(|library\.define",
 )

@@ -8,12 +8,12 @@ import re
 from collections.abc import Iterator
 
 from deploychain.audit.context import NOTE, Context, Finding, Rule
-from deploychain.audit.symbols import keyword
+from deploychain.audit.symbols import keyword, last_name
 
 _NAMES = ("autocast", "GradScaler", "custom_fwd", "custom_bwd")
 _STALE = {f"torch.{device}.amp.{name}": (device, name) for device in ("cuda", "cpu") for name in _NAMES}
 _VERSION_TEST = re.compile(
-    r"hasattr\(\s*torch(\.amp)?\s*,\s*['\"](amp|autocast|GradScaler|custom_fwd)|__version__|TORCH_VERSION|TORCH_\d|is_torch_|torch_version|version\.parse|TORCH_2_4|check_version\("
+    r"hasattr\(\s*torch(\.amp)?\s*,\s*['\"](amp|autocast|GradScaler|custom_fwd)|__version__|TORCH_GREATER|TORCH_GE|_TORCH_\w*\d|TORCH_VERSION|TORCH_\d|is_torch_|torch_version|version\.parse|TORCH_2_4|check_version\("
 )
 
 
@@ -53,7 +53,11 @@ def check(ctx: Context) -> Iterator[Finding]:
 
 
 def _written_out(ctx: Context, node: ast.Attribute) -> bool:
-    return node.attr in _NAMES and not isinstance(ctx.symbols.parent.get(node), ast.Attribute)
+    """Called or used as a decorator; a type annotation or isinstance gives no warning."""
+    parent = ctx.symbols.parent.get(node)
+    called = isinstance(parent, ast.Call) and (parent.func is node or last_name(parent.func) == "partial")
+    decorates = isinstance(parent, ast.FunctionDef) and node in parent.decorator_list
+    return node.attr in _NAMES and (called or decorates)
 
 
 def _fix(ctx: Context, node: ast.Attribute, device: str, name: str) -> str:
@@ -107,4 +111,5 @@ RULE = Rule(
     bad="from torch.cuda.amp import autocast, GradScaler",
     good='from torch.amp import autocast, GradScaler  # autocast("cuda"), GradScaler("cuda")',
     check=check,
+    trigger=r"\bamp\b",
 )

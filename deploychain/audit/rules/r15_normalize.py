@@ -257,4 +257,5 @@ RULE = Rule(
     bad="x = to_tensor(img).half()\nx = normalize(x)",
     good="x = normalize(to_tensor(img))",
     check=check,
+    trigger=r"[Nn]ormalize|mean|Dataset|Lambda",
 )

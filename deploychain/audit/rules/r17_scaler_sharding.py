@@ -157,4 +157,5 @@ RULE = Rule(
     bad="dist.all_reduce(scaler._scale, op=dist.ReduceOp.MAX)",
     good="model = DistributedDataParallel(model)  # and a plain GradScaler",
     check=check,
+    trigger=r"FSDP|FullySharded|DistributedDataParallel|\._scale|\._init_scale|\._growth|\._backoff",
 )

@@ -119,4 +119,5 @@ RULE = Rule(
     bad="def forward(self, x):\n    y = self.net(x)\n    assert not torch.isnan(y).any()\n    return y",
     good="with deploychain.monitor(model, optimizer, scaler) as m:\n    ...",
     check=check,
+    trigger=r"isnan|isinf|isfinite",
 )

@@ -63,4 +63,5 @@ RULE = Rule(
     bad='torch.onnx.export(model, x, "m.onnx", opset_version=17, dynamo=True)',
     good='torch.onnx.export(model, x, "m.onnx", opset_version=17, dynamo=False)\nonnx.checker.check_model("m.onnx", full_check=True)',
     check=check,
+    trigger=r"onnx\.export|onnx import export",
 )

@@ -77,4 +77,5 @@ RULE = Rule(
     bad='torch.onnx.export(model, x, "m.onnx", dynamic_axes={"input": {0: "batch"}})',
     good='torch.onnx.export(model, x, "m.onnx", input_names=["input"], output_names=["y"], dynamic_axes={"input": {0: "batch"}})',
     check=check,
+    trigger=r"dynamic_axes",
 )

@@ -108,4 +108,5 @@ RULE = Rule(
     bad='torch.onnx.export(model.half(), x, "m.onnx", opset_version=13)',
     good='torch.onnx.export(model, x, "m.onnx", opset_version=17, dynamo=False)  # then convert with pinned norms',
     check=check,
+    trigger=r"half|float16",
 )

@@ -101,4 +101,5 @@ RULE = Rule(
     bad="scores = scores.masked_fill(mask == 0, -1e9)  # scores is float16 under autocast",
     good="scores = scores.masked_fill(mask == 0, torch.finfo(scores.dtype).min)",
     check=check,
+    trigger=r"masked_fill|convert_float_to_float16|convert_to_mixed_precision|1e\d|half|autocast",
 )

@@ -82,4 +82,5 @@ RULE = Rule(
     bad="y = F.grid_sample(img.half(), grid.half())",
     good="y = F.grid_sample(img.float(), grid.float()).to(img.dtype)",
     check=check,
+    trigger=r"grid_sample|affine_grid",
 )

@@ -117,4 +117,5 @@ RULE = Rule(
     bad='subprocess.run(["trtexec", "--onnx=m.onnx", "--fp16", "--dumpProfile"])',
     good='subprocess.run(["trtexec", "--onnx=m.onnx", "--exportLayerInfo=layers.json", "--profilingVerbosity=detailed"])',
     check=check,
+    trigger=r"trtexec|engine_inspector",
 )

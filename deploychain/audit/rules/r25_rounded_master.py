@@ -88,9 +88,29 @@ def _walked(ctx: Context, done: set[int]) -> Iterator[Finding]:
             and key in halved
             and id(call) not in done
             and not _reloaded(ctx, halved[key], call, text)
+            and halved[key].lineno < call.lineno
+            and not _exclusive(ctx, halved[key], call)
         ):
             done.add(id(call))
             yield _finding(ctx, call, text, halved[key].lineno)
+
+
+def _exclusive(ctx: Context, first: ast.AST, second: ast.AST) -> bool:
+    """`model.half() if fp16 else model.float()`: never both."""
+    chain: dict[int, ast.AST] = {}
+    node, below = ctx.symbols.parent.get(first), first
+    while node is not None:
+        chain[id(node)] = below
+        below, node = node, ctx.symbols.parent.get(node)
+    node, below = ctx.symbols.parent.get(second), second
+    while node is not None:
+        other = chain.get(id(node))
+        if other is not None:
+            if isinstance(node, ast.If):
+                return (other in node.body) != (below in node.body)
+            return isinstance(node, ast.IfExp)
+        below, node = node, ctx.symbols.parent.get(node)
+    return False
 
 
 def _kept(ctx: Context, call: ast.Call, text: str) -> bool:
@@ -149,4 +169,5 @@ RULE = Rule(
     bad="model.half().float()\nprepare_qat(model)",
     good="model.load_state_dict(load_file('weights.safetensors'))  # float32\nprepare_qat(model)",
     check=check,
+    trigger=r"half",
 )

@@ -122,4 +122,5 @@ RULE = Rule(
     bad="model = resnet50().half().eval()",
     good="model.half()\nfor m in model.modules():\n    if isinstance(m, nn.BatchNorm2d):\n        m.float()",
     check=check,
+    trigger=r"half|float16",
 )

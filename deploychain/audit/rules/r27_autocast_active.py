@@ -180,4 +180,5 @@ RULE = Rule(
     bad='with torch.autocast("cpu"):\n    out = model(x.cuda())',
     good='with torch.autocast("cuda"):\n    out = model(x.cuda())',
     check=check,
+    trigger=r"autocast",
 )

@@ -296,4 +296,5 @@ RULE = Rule(
     bad="scaler.scale(loss / k).backward()\nif (i + 1) % k == 0:\n    scaler.step(optimizer)\nscaler.update()",
     good="scaler.scale(loss / k).backward()\nif (i + 1) % k == 0:\n    scaler.step(optimizer)\n    scaler.update()\n    optimizer.zero_grad()",
     check=check,
+    trigger=r"scaler|Scaler",
 )
