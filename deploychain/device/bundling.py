@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from deploychain.config import Pipeline
     from deploychain.task import Task
 
-_MODELS = {"fp32": "onnx-fp32", "fp16": "onnx-fp16", "int8": "onnx-int8"}
+# The model of each engine; as in the build stage, the Q/DQ export stands in for the planned INT8 model.
+_MODELS = {"fp32": ("onnx-fp32",), "fp16": ("onnx-fp16",), "int8": ("onnx-int8", "onnx-qat")}
 _WEAK = {"fp32": ("onnx-fp32", ()), "fp16": ("onnx-fp32", ("fp16",)), "int8": ("onnx-qat", ("fp16", "int8"))}
 
 
@@ -101,11 +102,13 @@ def make_bundle(
     with tempfile.TemporaryDirectory(prefix="deploychain-bundle-") as scratch:
         files: dict[str, Path] = {}
         models = {kind: _add_model(files, kind, have[kind].open()) for kind in _model_kinds(have)}
-        wishes = tuple(_wish(name, kind, models, have) for name, kind in _MODELS.items() if kind in models)
-        for name, kind in _MODELS.items():
-            if kind not in models:
-                notes.append(f"no {name} engine: the run has no {kind} model")
-        golden, evals, inputs = _golden(data, models, files, Path(scratch))
+        chosen = {name: kind for name, kinds in _MODELS.items() for kind in reversed(kinds) if kind in models}
+        wishes = tuple(_wish(name, kind, models, have) for name, kind in chosen.items())
+        for name, kinds in _MODELS.items():
+            if name not in chosen:
+                notes.append(f"no {name} engine: the run has no {kinds[0]} model")
+        answers = {f"onnx-{name}": files[models[kind]] for name, kind in chosen.items()}
+        golden, evals, inputs = _golden(data, answers, files, Path(scratch))
         profiles, more = _profiles(pipeline, have, models["onnx-fp32"], files, inputs)
         notes += more
         for line in notes:
@@ -204,7 +207,7 @@ def _load_data(pipeline: Pipeline, have: Mapping[str, Artifact], limit: int) -> 
 
 
 def _golden(
-    data: _Data, models: Mapping[str, str], files: dict[str, Path], scratch: Path
+    data: _Data, models: Mapping[str, Path], files: dict[str, Path], scratch: Path
 ) -> tuple[Golden, tuple[EvalReport, ...], Arrays]:
     """Run every ONNX model over the slice; keep inputs and answers as arrays in the bundle."""
     from deploychain.backends.runners import Runner
@@ -214,12 +217,10 @@ def _golden(
     evals: list[EvalReport] = []
     base: Arrays | None = None
     inputs: Arrays = {}
-    for kind in ("onnx-fp32", "onnx-fp16", "onnx-int8"):
-        if kind not in models:
-            continue
-        done = runner.onnx(files[models[kind]])
+    for kind, model in models.items():
+        done = runner.onnx(model)
         if base is None:
-            base, inputs = done.outputs, _named(files[models[kind]], data)
+            base, inputs = done.outputs, _named(model, data)
         outputs[kind] = _save(done.outputs, f"golden/{kind}", files, scratch)
         evals.append(
             measure(
