@@ -10,8 +10,9 @@
             m.step(loss)               # once per optimiser step, before the gradients are cleared
             optimizer.zero_grad()
 
-On one step in `every` the monitor hooks the modules, and reads everything with one copy. On the other steps it
-queues two scalars (loss, scale) on the device and waits for nothing, so the scale history is complete and every
+On one step in `every` the monitor hooks the modules and reads what they saw with one copy per dtype: activations and
+gradients take turns (both on the first step and after a skipped one), so each is seen every second time. On the other
+steps it queues two scalars (loss, scale) on the device and waits for nothing, so the scale history is complete and every
 skipped step is counted. It returns no value from a hook and touches no tensor of the model: the numbers of the
 training are the same bits with and without it.
 
@@ -90,8 +91,7 @@ class Monitor:
         self._handles: list[Any] = []
         self._batch: StatsBatch | None = None
         self._step = 0
-        self._queued = 0
-        self._ring: torch.Tensor | None = None
+        self._queued: list[tuple[Any, torch.Tensor | None]] = []  # loss, scale of each step since the last read
         self._scales: list[tuple[int, float]] = []
         self._last_scale: float | None = None
         self._skips: dict[int, dict[str, Any]] = {}
@@ -101,6 +101,8 @@ class Monitor:
         self._loss_dtype: str | None = None
         self._last_loss: float | None = None
         self._samples = 0
+        self._turn = False
+        self._activations = self._gradients = True
         self._closed = False
         self._opt_calls = [0] * len(self._optimizers)
         self._opt_handles = [
@@ -148,8 +150,8 @@ class Monitor:
         if self._skipped_on_host():
             self._explain_skip(loss)
         self._opt_calls = [0] * len(self._optimizers)
-        if sampled or (self._ring is not None and self._queued == self._ring.shape[1]):
-            self._read_ring()
+        if sampled or len(self._queued) >= self.every + _FOLLOW_UP:
+            self._read_queue()
         self._disarm()
         if self._follow > 0 or self._step % self.every == 0:
             self._follow = max(0, self._follow - 1)
@@ -163,33 +165,25 @@ class Monitor:
         self._disarm()
         for handle in self._opt_handles:
             handle.remove()
-        self._read_ring()
+        self._read_queue()
         self._sinks.write({"type": "end", **self._summary()})
         self._sinks.close()
 
     def summary(self) -> dict[str, Any]:
         """What was seen so far, as JSON types. Reads what is queued: one synchronisation."""
         if not self._closed:
-            self._read_ring()
+            self._read_queue()
         return self._summary()
 
     # -- what is queued without waiting -------------------------------------------------------------------------
 
     def _queue(self, loss: Any) -> None:
-        if self._ring is None:
-            self._ring = torch.full((2, max(self.every, 1) + _FOLLOW_UP), math.nan, device=self._device)
+        # Copies: the scale is changed in place, and a captured graph writes each loss to the same place.
         scale = getattr(self._scaler, "_scale", None)
-        column = self._ring[:, self._queued]
-        with torch.no_grad():
-            if isinstance(scale, torch.Tensor):
-                column[1].copy_(scale.detach().reshape(()), non_blocking=True)
-            if isinstance(loss, torch.Tensor):
-                self._note_loss_dtype(loss)
-                value = loss.detach()
-                column[0].copy_(value if value.dim() == 0 else value.float().mean(), non_blocking=True)
-            elif loss is not None:
-                column[0].fill_(float(loss))
-        self._queued += 1
+        if isinstance(loss, torch.Tensor):
+            self._note_loss_dtype(loss)
+            loss = loss.detach().clone()
+        self._queued.append((loss, scale.detach().clone() if isinstance(scale, torch.Tensor) else None))
 
     def _note_loss_dtype(self, loss: torch.Tensor) -> None:
         name = str(loss.dtype).removeprefix("torch.")
@@ -200,12 +194,13 @@ class Monitor:
                     "R01", "error", "loss", f"the loss is {name}: compute it from `logits.float()`, or inside autocast"
                 )
 
-    def _read_ring(self) -> None:
+    def _read_queue(self) -> None:
         """Fetch the queued losses and scales: the complete history since the last read."""
-        if self._ring is None or self._queued == 0:
+        if not self._queued:
             return
-        losses, scales = self._ring[:, : self._queued].cpu().tolist()
-        first = self._step - self._queued + 1
+        losses = _numbers([loss for loss, _ in self._queued], self._device)
+        scales = _numbers([scale for _, scale in self._queued], self._device)
+        first = self._step - len(self._queued) + 1
         changes: list[list[float]] = []
         for offset, (loss, scale) in enumerate(zip(losses, scales, strict=True)):
             step = first + offset
@@ -220,8 +215,7 @@ class Monitor:
         self._sinks.write(record)
         if self._last_scale is not None:
             self._sinks.scalar("amp/scale", self._last_scale, self._step)
-        self._ring.fill_(math.nan)
-        self._queued = 0
+        self._queued = []
 
     def _scale_at(self, step: int, scale: float, changes: list[list[float]]) -> None:
         if self._last_scale is not None and scale < self._last_scale and step not in self._skips:
@@ -304,11 +298,15 @@ class Monitor:
     def _arm(self) -> None:
         self._batch = StatsBatch()
         self._order = {}
+        # After a skip, and on the first step, everything is read at once; else the two sides take turns.
+        everything = self._follow > 0 or self._step == 0
+        self._turn = not self._turn
+        self._activations, self._gradients = everything or self._turn, everything or not self._turn
         self._handles = [self._model.register_forward_pre_hook(self._before_forward)]
         for name, module in self._modules:
             self._handles.append(module.register_forward_hook(self._forward_hook(name)))
         for name, parameter in self._model.named_parameters():
-            if parameter.requires_grad:
+            if parameter.requires_grad and self._gradients:
                 # Fires with this rank's own gradient, before DDP averages it.
                 self._handles.append(_on_gradient(parameter, self._gradient_hook(_clean(name), "gradient")))
 
@@ -342,8 +340,9 @@ class Monitor:
                 return
             self._order[name] = len(self._order)
             for tensor in _tensors(output):
-                self._batch.add(name, "activation", tensor)
-                if tensor.requires_grad and tensor.grad_fn is not None:
+                if self._activations:
+                    self._batch.add(name, "activation", tensor)
+                if self._gradients and tensor.requires_grad and tensor.grad_fn is not None:
                     self._handles.append(_on_gradient(tensor, self._gradient_hook(name, "activation-gradient")))
                 break  # further outputs (attention weights, states) have the same arithmetic
 
@@ -423,6 +422,13 @@ class Monitor:
             "findings": [*self._findings.values(), *health],
             "path": str(self._sinks.path) if self._sinks.path else None,
         }
+
+
+def _numbers(values: Sequence[Any], device: torch.device) -> list[float]:
+    """Tensors and numbers as floats, NaN where there is none, with one device-to-host copy."""
+    tensors = [v.float().mean().to(device) for v in values if isinstance(v, torch.Tensor)]
+    fetched = iter(torch.stack(tensors).tolist() if tensors else [])
+    return [next(fetched) if isinstance(v, torch.Tensor) else math.nan if v is None else float(v) for v in values]
 
 
 def _rank() -> int | None:

@@ -63,7 +63,6 @@ class StatsBatch:
     def __len__(self) -> int:
         return len(self._meta)
 
-    @torch.no_grad()
     def add(self, name: str, kind: str, tensor: torch.Tensor) -> None:
         """Queue the statistics of a floating tensor; others and empty ones are passed over. Never waits."""
         tensor = tensor.detach()
@@ -77,19 +76,19 @@ class StatsBatch:
         low, high = torch.aminmax(flat)  # NaN wins over everything, as it must
         # Rounded up, so that the sample spans the whole tensor; an even stride would alias with channels.
         stride = max(1, -(-flat.numel() // SAMPLE)) | 1
-        row = flat[::stride].to(torch.float32)
+        row = flat[::stride].clone()  # kept in its own dtype: every kernel less here is one less per tensor
         self._meta.append((name, kind, str(tensor.dtype).removeprefix("torch."), flat.numel(), row.numel()))
-        self._low.append(low.float())
-        self._high.append(high.float())
+        self._low.append(low)
+        self._high.append(high)
         self._rows.append(row)
 
     def read(self) -> list[TensorStats]:
-        """Compute and fetch everything: one synchronisation per device used."""
+        """Compute and fetch everything: one synchronisation per device and dtype."""
         found: list[TensorStats | None] = [None] * len(self._meta)
-        by_device: dict[Any, list[int]] = {}
+        alike: dict[Any, list[int]] = {}  # one table per device and dtype: one conversion for all of its tensors
         for index, row in enumerate(self._rows):
-            by_device.setdefault(row.device, []).append(index)
-        for indices in by_device.values():
+            alike.setdefault((row.device, row.dtype), []).append(index)
+        for indices in alike.values():
             values = self._table([self._rows[i] for i in indices], indices)
             for position, index in enumerate(indices):
                 found[index] = self._stats(index, values[position])
@@ -98,7 +97,7 @@ class StatsBatch:
     def _table(self, rows: list[torch.Tensor], indices: list[int]) -> list[list[float]]:
         """One line per tensor: minimum, maximum, then counts of near-overflow, zero, subnormal, lost."""
         with torch.no_grad():
-            size = torch.cat(rows).abs()
+            size = torch.cat(rows).float().abs()
             flags = torch.stack(
                 [
                     ~(size <= NEAR_OVERFLOW),  # NaN counts as near overflow
@@ -110,8 +109,8 @@ class StatsBatch:
             ends = torch.tensor([row.numel() for row in rows]).cumsum(0) - 1
             totals = flags.cumsum(1)[:, ends.to(size.device, non_blocking=True)]
             counts = torch.diff(totals, dim=1, prepend=totals.new_zeros(4, 1)).float()
-            low = torch.stack([self._low[i] for i in indices])
-            high = torch.stack([self._high[i] for i in indices])
+            low = torch.stack([self._low[i] for i in indices]).float()
+            high = torch.stack([self._high[i] for i in indices]).float()
             table: list[list[float]] = torch.cat([torch.stack([low, high]), counts]).t().cpu().tolist()
         return table
 
