@@ -59,8 +59,8 @@ def build_command(
     """Build the engines of a bundle with this device's TensorRT, run the golden data, time and judge them."""
     from deploychain.device.build import DeviceBuild, read_settings, verify_bundle
     from deploychain.device.result import write_result
+    from deploychain.device.tables import print_planned, print_result
     from deploychain.records import to_json
-    from deploychain.report.device import print_planned, print_result
 
     console.interrupt_on_sigterm()
     if json_:
@@ -109,8 +109,8 @@ def import_command(
     """Bring a device's result into its run: a comparison that gate and report read."""
     from deploychain.device.bundling import find_pipeline
     from deploychain.device.importing import import_result
+    from deploychain.device.tables import print_imported
     from deploychain.records import to_json
-    from deploychain.report.device import print_imported
 
     file, run_dir = find_pipeline(run, pipeline)
     imported = import_result(result, run_dir, pipeline=file, note=console.note)
