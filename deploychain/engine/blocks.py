@@ -36,6 +36,7 @@ class BlockReader:
         self._block: _Block | None = None
         self._mode = ""  # "", "layers", "bindings", "io", "other"
         self._pending = ""
+        self._pieces = 0  # lines that were joined to the pending one
         self._inspect: InspectReader | None = None
         self._listings: list[Listing] = []
         self.full = False
@@ -123,7 +124,9 @@ class BlockReader:
     def _continue(self, line: str) -> None:
         """Join a line to the unfinished one before it: a line break in a name, or the cut of a log driver (16 KB)."""
         joiner = "" if len(self._pending) >= 4000 else "\n"
-        if len(self._pending) + len(line) >= _PENDING_LIMIT:
+        self._pieces += 1
+        # A name has a few line breaks at most, and a log driver cuts into long pieces: everything else is other text.
+        if len(self._pending) + len(line) >= _PENDING_LIMIT or (self._pieces > 8 and len(line) < 4000):
             self._flush()
             return
         joined, self._pending = f"{self._pending}{joiner}{line}", ""
@@ -164,6 +167,7 @@ class BlockReader:
         if self._pending and self._block is not None:
             self._block.broken += 1
         self._pending = ""
+        self._pieces = 0
 
     def _header(self, text: str, stamped: bool) -> bool:
         if text.startswith("Layers:") and self._block is not None and not self._block.layers and not self._block.names:

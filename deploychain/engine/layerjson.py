@@ -130,14 +130,19 @@ def find_layers(document: Any) -> list[Any] | None:
     return None
 
 
-def listing_from_document(document: Any) -> Listing | None:
-    """The listing in a parsed JSON document; None where it holds no layer information."""
+def listing_from_document(document: Any, size: int = 0) -> Listing | None:
+    """The listing in a parsed JSON document; None where it holds no layer information.
+
+    ``size`` is that of the text in bytes: it bounds the layers to what a listing of that size can hold (names alone
+    need fifty bytes each), so that a hostile file cannot take many times its size in memory.
+    """
     raw = find_layers(document)
     if raw is None:
         return None
     names_only = bool(raw) and all(isinstance(v, str) for v in raw)
-    layers = []
-    for entry in raw:
+    layers: list[LayerRecord] = []
+    bound = 4000 + size // 48 if size else len(raw)
+    for entry in raw[:bound]:
         if isinstance(entry, Mapping):
             layers.append(layer_from_json(entry))
         elif isinstance(entry, str):
@@ -150,6 +155,7 @@ def listing_from_document(document: Any) -> Listing | None:
         inputs=inputs,
         outputs=outputs,
         bindings=bindings,
+        complete=bound >= len(raw),
         verbosity=verbosity
         if isinstance(verbosity, str)
         else "names only"
@@ -203,7 +209,9 @@ def parse_layer_json(text: str) -> tuple[Listing | None, str | None]:
             return None, "nested too deeply to be layer information"
         except ValueError as error:
             return _salvage(text, error)
-        listing = listing_from_document(document)
+        listing = listing_from_document(document, len(text))
+    if listing is not None and not listing.complete:
+        return listing, "more layers than a file of this size can describe: the rest was left out"
     return listing, None if listing is not None else "JSON without a list of layers"
 
 

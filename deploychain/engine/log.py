@@ -17,6 +17,13 @@ _SKIP_WORDS = ("] [V] ", "] VERBOSE: ")
 _KEPT_RUNS = 200
 
 
+def layer_bound(size: int) -> int:
+    """How many layers a text of this many bytes can list: a line about a layer has well over a hundred. Only hostile
+    files meet the bound; it keeps the records from outgrowing the text.
+    """
+    return 4000 + size // 96
+
+
 class LogReader:
     """Feeds lines to the run, block and profile readers, and splits the file into runs."""
 
@@ -116,8 +123,7 @@ def read_log(source: LineSource, size: int) -> FileReading:
         ArtifactError: the file cannot be read to its end.
     """
     path = str(source.path)
-    # A line about a layer has some eighty bytes or more: a bound on objects that real files never meet.
-    reader = LogReader(path, max_layers=2000 + size // 48)
+    reader = LogReader(path, max_layers=layer_bound(size))
     feed, clean = reader.feed, source.clean
     verbose, old_verbose = _SKIP_WORDS
     for lines in source.chunks():

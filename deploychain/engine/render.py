@@ -212,7 +212,7 @@ def to_json(evidence: Evidence) -> dict[str, Any]:
             for reading in evidence.inputs
         ],
         "runs": [_run(run) for run in evidence.runs],
-        "layers": [layer_json(layer) for layer in evidence.layers],
+        "layers": [],
         "summary": None
         if summary is None
         else {
@@ -240,6 +240,7 @@ def to_json(evidence: Evidence) -> dict[str, Any]:
         "problems": [{"path": p.path or None, "text": p.text} for p in evidence.problems],
     }
     made: dict[str, Any] = plain(document)
+    made["layers"] = [layer_json(layer) for layer in evidence.layers]  # JSON types already: not copied once more
     return made
 
 

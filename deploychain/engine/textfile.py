@@ -15,7 +15,7 @@ from pathlib import Path
 from deploychain.errors import ArtifactError
 
 HEAD_BYTES = 256 * 1024
-_CHUNK = 1 << 20
+_CHUNK = 1 << 18
 _MAX_LINE = 1 << 20  # characters; a longer line is handed out in pieces
 
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]{0,300}(?:\x07|\x1b\\)|[()][A-B0-2])")
