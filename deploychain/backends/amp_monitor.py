@@ -10,11 +10,11 @@
             m.step(loss)               # once per optimiser step, before the gradients are cleared
             optimizer.zero_grad()
 
-On one step in `every` the monitor hooks the modules and reads what they saw with one copy per dtype: activations and
-gradients take turns (both on the first step and after a skipped one), so each is seen every second time. On the other
-steps it queues two scalars (loss, scale) on the device and waits for nothing, so the scale history is complete and every
-skipped step is counted. It returns no value from a hook and touches no tensor of the model: the numbers of the
-training are the same bits with and without it.
+On one step in `every` the monitor hooks the modules and reads what they saw with one copy a dtype: activations and
+gradients take turns (both on the first step and after a skipped one), so each is seen every second time. On the
+other steps it queues two scalars (loss, scale) on the device and waits for nothing, so the scale history is complete
+and every skipped step is counted. It returns no value from a hook and touches no tensor of the model: the numbers
+of the training are the same bits with and without it.
 
 A skipped step is known at once where the optimiser is not fused (its `step` was not called); the gradients are
 then searched for the culprit. A fused optimiser hides a skip from the host, so there it is found at the next read,
