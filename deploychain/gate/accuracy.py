@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Literal
 
 from deploychain.gate import noise
 from deploychain.gate.baseline import BaselineStage
 from deploychain.gate.context import Context, Question, literal, matches, number
+from deploychain.gate.engines import suspects
 from deploychain.gate.limits import AccuracyRule
 from deploychain.gate.noise import Direction, Loss, Unit
 from deploychain.records import EvalReport
 from deploychain.verdicts import Check, Status
+
+# ||out - ref|| / ||ref|| of two FP32 computations of one network: a few hundred units in the last place (2^-24 = 6e-8).
+_ROUNDING = 1e-5
 
 Found = Check | Question
 Values = tuple[float, ...]
@@ -126,8 +131,15 @@ class _Subject:
             limit=limit,
             severity=self.rule.severity,
             rule=("accuracy", self.index, *((field,) if field else ())),
-            look=f"deploychain report {self.context.run}",
+            look=self._look(),
         )
+
+    def _look(self) -> str:
+        """The command that says which nodes cost it; it knows the steps below FP32."""
+        stage, run = self.report.stage, self.context.run
+        if stage == "qat" or stage.endswith(("-fp16", "-int8")):
+            return f"deploychain plan attribute {run} --stage {stage}"
+        return f"deploychain report {run}"
 
     def _series(self, report: EvalReport, value: float) -> Values | None:
         return usable(report.per_sample.get(self.metric), report.samples, value)
@@ -219,7 +231,9 @@ class _Subject:
             )
         scale = 100.0 / abs(reference) if unit == "percent" else 1.0
         spread = (self.rule.noise or 0.0) * scale
-        if series is not None and reference_series is not None:
+        if fallback is None and estimate == 0.0 and self._same_outputs(name):
+            loss = noise.certain(0.0, "the same outputs")
+        elif series is not None and reference_series is not None:
             loss = noise.paired(reference_series, series, direction, unit, noise=spread, **self._settings(kind, name))
         elif fallback is not None:
             loss = fallback
@@ -233,7 +247,19 @@ class _Subject:
         message = f"{self.metric} of {self.report.stage} {verb} {moved}"
         shown = 100.0 - estimate if unit == "percent" else value
         check = self._check(kind, message + since, field=field, value=shown, baseline=reference, limit=limit)
+        if estimate > allowed:
+            node, module, source = suspects(self.context, self.report.stage)
+            if node:
+                text = f"{check.message}; in a lower precision than in the baseline: {node}"
+                check = replace(check, message=text, node=node, module=module, source=source)
         return Question(check, loss, allowed, max(2 * allowed, practical), unit=suffix)
+
+    def _same_outputs(self, reference: str) -> bool:
+        """Whether the outputs are those of the reference but for the order of FP32 sums: no sample could differ."""
+        report = self.report
+        if report.reference != reference:
+            return False
+        return bool(report.exact) or (report.relative_error is not None and report.relative_error <= _ROUNDING)
 
     def _worst_class(self, parent: EvalReport, limit: float, direction: Direction) -> Iterator[Found]:
         stage = self.report.stage

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal
 
 from deploychain.gate.baseline import BaselineEngine, arithmetic, count_copies, layer_nodes
 from deploychain.gate.context import Context, literal, matches
@@ -44,9 +45,42 @@ def unmatched(
         yield Check(stage_of(name), "missing", Status.INCOMPLETE, message, rule=(section, index))
 
 
-def _worse(now: Precision | None, then: str | None) -> bool:
-    """Whether a layer computes in a higher precision than it did: more time, more memory."""
-    return now is not None and then is not None and now.rank > Precision(then).rank
+def precisions(engine: BaselineEngine) -> dict[str, str]:
+    """Node -> precision that its layer computed in."""
+    return {node: layer.compute for layer in engine.layers if layer.compute is not None for node in layer.nodes}
+
+
+def moved_nodes(
+    layers: Iterable[LayerRecord], before: Mapping[str, str], direction: Literal["higher", "lower"]
+) -> Iterator[tuple[LayerRecord, list[str]]]:
+    """Layers that compute in a higher or lower precision than in the baseline, with the nodes for which that holds."""
+    for layer in layers:
+        if layer.compute is None:
+            continue
+        nodes = []
+        for node in layer_nodes(layer):
+            rank = Precision(before[node]).rank if node in before else layer.compute.rank
+            if layer.compute.rank > rank if direction == "higher" else layer.compute.rank < rank:
+                nodes.append(node)
+        if nodes:
+            yield layer, nodes
+
+
+def suspects(context: Context, stage: str) -> tuple[str, str, str]:
+    """(nodes, module, source) that may explain a loss: what the stage's engine computes in less than in the baseline.
+
+    All empty where there is no baseline, no such engine, or no such node.
+    """
+    name = "int8" if stage == "qat" else stage.rpartition("-")[2]
+    engine = next((e for e in context.comparison.engines if e.name == name and e.built), None)
+    old = context.baseline.engines.get(name) if context.baseline is not None else None
+    if engine is None or old is None:
+        return "", "", ""
+    moved = list(moved_nodes(arithmetic(engine), precisions(old), "lower"))[:5]
+    if not moved:
+        return "", "", ""
+    layer = moved[0][0]
+    return " + ".join(node for _, nodes in moved for node in nodes), layer.module or "", layer.source
 
 
 class _EngineUnderRule:
@@ -184,14 +218,19 @@ class _EngineUnderRule:
     def _against_baseline(self) -> Iterator[Check]:
         rule, old = self.rule, self.old
         if self.context.baseline is None or (
-            rule.max_lost is None and rule.max_lost_fusions is None and rule.max_new_copies is None
+            rule.max_lost is None
+            and rule.max_lowered is None
+            and rule.max_lost_fusions is None
+            and rule.max_new_copies is None
         ):
             return
         if old is None:
             yield self._check("baseline", f"engine {self.engine.name} is not in the baseline", Status.NOTE)
             return
         if rule.max_lost is not None:
-            yield from self._lost(old, rule.max_lost)
+            yield from self._moved(old, rule.max_lost, "higher")
+        if rule.max_lowered is not None:
+            yield from self._moved(old, rule.max_lowered, "lower")
         if rule.max_lost_fusions is not None:
             yield from self._lost_fusions(old, rule.max_lost_fusions)
         if rule.max_new_copies is not None:
@@ -208,31 +247,29 @@ class _EngineUnderRule:
                 field="max_new_copies",
             )
 
-    def _lost(self, old: BaselineEngine, limit: int) -> Iterator[Check]:
-        before = {node: layer.compute for layer in old.layers for node in layer.nodes}
-        lost = [
-            (layer, [n for n in layer_nodes(layer) if _worse(layer.compute, before.get(n))]) for layer in self.layers
-        ]
-        lost = [(layer, nodes) for layer, nodes in lost if nodes]
-        if len(lost) <= limit:
+    def _moved(self, old: BaselineEngine, limit: int, direction: Literal["higher", "lower"]) -> Iterator[Check]:
+        kind, field = ("lost-precision", "max_lost") if direction == "higher" else ("lowered-precision", "max_lowered")
+        before = precisions(old)
+        moved = list(moved_nodes(self.layers, before, direction))
+        count, top = float(len(moved)), float(limit)
+        if len(moved) <= limit:
             message = (
-                f"{len(lost)} layers of engine {self.engine.name} lost the precision of the baseline, limit {limit}"
+                f"{len(moved)} layers of engine {self.engine.name} run in a {direction} precision "
+                f"than in the baseline, limit {limit}"
             )
-            yield self._check(
-                "lost-precision", message, Status.PASS, value=float(len(lost)), limit=float(limit), field="max_lost"
-            )
+            yield self._check(kind, message, Status.PASS, value=count, limit=top, field=field)
             return
-        for layer, nodes in lost:
+        for layer, nodes in moved:
             yield self._check(
-                "lost-precision",
+                kind,
                 f"layer {layer.name} of engine {self.engine.name} computes in {layer.compute}, "
-                f"in {before[nodes[0]]} in the baseline; {len(lost)} such layers, limit {limit}",
+                f"in {before[nodes[0]]} in the baseline; {len(moved)} such layers, limit {limit}",
                 Status.FAIL,
                 node=" + ".join(nodes),
                 module=layer.module or "",
-                value=float(len(lost)),
-                limit=float(limit),
-                field="max_lost",
+                value=count,
+                limit=top,
+                field=field,
                 source=layer.source,
             )
 

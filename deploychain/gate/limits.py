@@ -117,6 +117,9 @@ class LayerRule(_Limits):
     max_lost: Count | None = Field(
         default=None, description="Nodes whose layer runs in a higher precision than in the baseline."
     )
+    max_lowered: Count | None = Field(
+        default=None, description="Nodes whose layer runs in a lower precision than in the baseline."
+    )
     max_lost_fusions: Count | None = Field(
         default=None, description="Layers of the baseline whose nodes are spread over more layers now."
     )
@@ -215,8 +218,10 @@ def _default_layers() -> tuple[LayerRule, ...]:
         # Nothing may be built in more than what was asked or planned; a layer that cannot be judged could be one.
         LayerRule(max_fallback=0, max_unknown=0, max_lost=0, required=False),
         # Two builds of one model may choose other tactics, which moves a reformat or splits a fusion: worth a look,
-        # no proof of a fault. Latency shows whether it costs anything.
-        LayerRule(max_demoted=0, max_new_copies=0, max_lost_fusions=0, required=False, severity="warning"),
+        # no proof of a fault. Latency shows whether it costs anything; accuracy, what a lower precision costs.
+        LayerRule(
+            max_demoted=0, max_lowered=0, max_new_copies=0, max_lost_fusions=0, required=False, severity="warning"
+        ),
     )
 
 

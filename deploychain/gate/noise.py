@@ -196,6 +196,11 @@ def declared(estimate: float, noise: float) -> Loss:
     return Loss(estimate, bounds, 0, "declared noise")
 
 
+def certain(estimate: float, how: str) -> Loss:
+    """A loss without any noise."""
+    return Loss(estimate, lambda low, high: (estimate, estimate), 0, how)
+
+
 def unknown(estimate: float) -> Loss:
     """A loss of which nothing but the number is known."""
     return Loss(estimate, None, 0, "noise unknown")

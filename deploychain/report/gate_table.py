@@ -24,7 +24,7 @@ def print_gate(result: GateResult) -> None:
         (
             "warning" if c.level == "warning" else c.status.value,
             shorten(visible(c.stage), 24),
-            shorten(visible(" ".join(filter(None, (c.kind, c.metric)))), 28),
+            shorten(visible(" ".join(filter(None, (c.kind, c.metric, c.node)))), 36),
             number(c.value),
             number(c.baseline),
             number(c.limit),

@@ -30,6 +30,7 @@ _RULES = {
     "fallback": "A layer runs in a higher precision than asked.",
     "demoted": "A layer runs in a lower precision than asked.",
     "lost-precision": "A layer runs in a higher precision than in the accepted baseline.",
+    "lowered-precision": "A layer runs in a lower precision than in the accepted baseline.",
     "lost-fusion": "A fusion of the accepted baseline is gone.",
     "new-copies": "More casts and reformats than in the accepted baseline.",
     "copies": "More casts and reformats than allowed.",

@@ -126,6 +126,12 @@ CASES = [
     Case("a cast added", add_layers("fp16", copy_layer("cast")), FAIL, ("engine-fp16", "new-copies", ""), STRICT_COPIES),
     Case("a cast added: a warning by default", add_layers("fp16", copy_layer("cast")), PASS, ("engine-fp16", "new-copies", "")),
     Case("too many casts", add_layers("fp16", copy_layer("cast")), FAIL, ("engine-fp16", "copies", ""), {"layers": [{"max_copies": 1}]}),
+    Case("a layer lowered: a warning by default", relayer("fp16", 2, compute=Precision.INT8), PASS, ("engine-fp16", "lowered-precision", B1)),
+    Case("a sensitive layer quantised: the accuracy finding names its node", both(relayer("int8", 2, compute=Precision.INT8), lose("engine-int8", 250)), FAIL, ("engine-int8", "retention", B1), {}, None, relayer("int8", 2, compute=Precision.FP16)),
+    # the same outputs are certainly as good, however few the samples
+    Case("bit-equal outputs against a limit that 5000 samples cannot show", fields("onnx-fp32", exact=True), PASS, None, {"accuracy": [{"stage": "onnx-fp32", "max_drop": 0, "practical": 0}]}),
+    Case("equal but for rounding", fields("onnx-fp32", relative_error=3e-7), PASS, None, {"accuracy": [{"stage": "onnx-fp32", "max_drop": 0, "practical": 0}]}),
+    Case("equal decisions, other outputs", fields("onnx-fp32", relative_error=1e-3), UNSURE, ("onnx-fp32", "drop", ""), {"accuracy": [{"stage": "onnx-fp32", "max_drop": 0, "practical": 0}]}),
     # latency and size
     Case("latency +5 %", slower(1.05), PASS),
     Case("latency +15 %: a warning by default", slower(1.15), PASS, ("engine-fp16", "latency", "")),
