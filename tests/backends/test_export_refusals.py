@@ -21,7 +21,7 @@ from onnx import helper, numpy_helper
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from deploychain.backends import onnx_export, onnx_graph
+from deploychain.backends import onnx_export, onnx_graph, torch_qat
 from deploychain.backends.onnx_export import export
 from deploychain.errors import ConfigError, StageError
 
@@ -135,6 +135,47 @@ def test_an_exporter_that_writes_wrong_numbers_is_caught(tmp_path: Path, monkeyp
     monkeypatch.setattr(onnx_export.onnx_graph, "load", corrupted)
     error = refused(tmp_path, nn.Conv2d(1, 4, 3))
     assert "differs from torch at batch=2" in error.message
+
+
+class Steep(nn.Module):
+    """Amplifies the rounding differences of its layer, as a deep quantised model does."""
+
+    def __init__(self, slope: float) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.layer, self.slope = nn.Linear(64, 64), slope
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.sin(self.slope * self.layer(x.flatten(1)))
+
+
+def test_differences_that_rounding_explains_pass_and_are_told(tmp_path: Path) -> None:
+    done = export(Steep(5e4).eval(), IMAGES[:2], tmp_path / "m.onnx", tolerance=1e-5)
+    assert 1e-5 < done.proof.worst < 0.1
+    assert any("no more than FP32 rounding noise" in note for note in done.proof.notes)
+
+
+def test_what_rounding_noise_drowns_cannot_be_proved(tmp_path: Path) -> None:
+    error = refused(tmp_path, Steep(1e9))
+    assert "differs from torch at batch=2" in error.message and "allowed 0.1" in error.message
+
+
+def test_a_wrong_weight_in_a_quantised_model_is_no_rounding_noise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = onnx_graph.load
+
+    def corrupted(path: Path) -> onnx.ModelProto:
+        model = load(path)
+        weight = next(t for t in model.graph.initializer if t.name == "layer1.0.conv1.weight_quantizer.scale")
+        values = numpy_helper.to_array(weight).copy() * 1.05
+        weight.CopyFrom(numpy_helper.from_array(values, weight.name))
+        return model
+
+    made = torch_qat.prepare(qat_models.trained(qat_models.ResNet, 1, 8, 8), IMAGES)
+    torch_qat.calibrate(made, [IMAGES])
+    monkeypatch.setattr(onnx_export.onnx_graph, "load", corrupted)
+    assert "differs from torch at batch=2" in refused(tmp_path, made.model).message
 
 
 def test_an_exporter_that_writes_another_opset_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
