@@ -93,15 +93,15 @@ def _answer(question: Question, tails: tuple[float, float], confidence: float) -
     loss, limit, margin, unit = question.loss, question.limit, question.margin, question.unit
     status, low, high = decide(loss, limit, margin, tails, question.null)
     needed = None
-    if low is None or high is None:
+    if status is Status.PASS and not math.isfinite(margin):
+        tail = f" ({loss.how})"
+    elif low is None or high is None:
         tail = f"; {loss.how}: the number alone was judged"
     elif status is Status.FAIL:
         tail = f"; loss {loss.estimate:.3g}{unit}, at least {low:.3g}{unit} ({loss.how})"
     elif status is Status.PASS:
         tail = f"; a loss above {max(high, 0.0):.3g}{unit} is excluded at {confidence:.0%} ({loss.how})"
-        if not math.isfinite(margin):
-            tail = f" ({loss.how})"
-        elif loss.estimate > limit:
+        if loss.estimate > limit:
             tail = f"; it cannot be told from no loss{tail}"
     else:
         needed = more_samples(loss, low, high, limit, margin, question.null)

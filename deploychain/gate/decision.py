@@ -36,6 +36,8 @@ def decide(
         if loss.estimate <= limit:
             return Status.PASS, None, None
         return (Status.FAIL if loss.estimate > margin and math.isfinite(margin) else Status.INCONCLUSIVE), None, None
+    if loss.estimate <= limit and not math.isfinite(margin):
+        return Status.PASS, None, None  # the bounds would change nothing
     low, high = loss.bounds(*tails)
     if loss.estimate <= limit:
         return (Status.PASS if high <= margin else Status.INCONCLUSIVE), low, high

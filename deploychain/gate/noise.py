@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from statistics import NormalDist
 from typing import Literal
 
@@ -145,23 +146,27 @@ def paired(
     if ref.shape != val.shape or ref.ndim != 1 or not len(ref):
         raise ValueError("paired bootstrap needs two equally long, non-empty series")
     estimate = float(_loss(ref.mean(), val.mean(), direction, unit))
-    rng = np.random.default_rng(seed)
-    if _is_binary(ref) and _is_binary(val):
-        down, up = (
-            _loss(*_binary_draws(ref, val, direction, rng, draws, kind), direction, unit) for kind in ("gain", "loss")
-        )
-        changed = int(np.sum(ref != val))
-        how = f"paired bootstrap over {len(ref)} samples, {changed} changed"
-    else:
-        down = up = _loss(*_resampled(ref, val, rng, draws), direction, unit)
-        how = f"paired bootstrap over {len(ref)} samples"
+    binary = _is_binary(ref) and _is_binary(val)
+    changed = f", {int(np.sum(ref != val))} changed" if binary else ""
+
+    @cache
+    def losses() -> tuple[Floats, Floats]:
+        """Draws for the lower and for the upper bound, made when they are first asked for."""
+        rng = np.random.default_rng(seed)
+        if not binary:
+            both = _loss(*_resampled(ref, val, rng, draws), direction, unit)
+            return both, both
+        gain = _loss(*_binary_draws(ref, val, direction, rng, draws, "gain"), direction, unit)
+        return gain, _loss(*_binary_draws(ref, val, direction, rng, draws, "loss"), direction, unit)
 
     def bounds(tail_low: float, tail_high: float) -> tuple[float, float]:
+        down, up = losses()
         # Far in the tail there are few draws: the normal bound is taken where it is the wider one.
         low = min(float(np.quantile(down, tail_low)), estimate - _z(tail_low) * float(np.std(down)))
         high = float(np.quantile(up, 1 - tail_high))
         return _widened(estimate, min(low, estimate), max(high, estimate), (tail_low, tail_high), noise)
 
+    how = f"paired bootstrap over {len(ref)} samples{changed}"
     return Loss(estimate, bounds, len(ref), how)
 
 
