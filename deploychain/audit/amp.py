@@ -165,10 +165,7 @@ class Amp:
         text = dotted(expr)
         if text is None or text not in self._uses:
             return False
-        for ref in refs:
-            if isinstance(ref.expr, ast.Call):
-                return False  # constructed as something else (StandardScaler, a wrapper class)
-        return True
+        return all(not isinstance(ref.expr, ast.Call) for ref in refs)
 
     def scaler_state(self, expr: ast.expr, scope: Scope) -> bool | None:
         """Whether the scaler is enabled: False only where every construction that is visible says so."""
@@ -222,9 +219,8 @@ class Amp:
                 and bindings[0].value is not None
                 and not bindings[0].loop
                 and bindings[0].place is None
-            ):
-                if isinstance(bindings[0].value, ast.Compare):
-                    return self.truth(bindings[0].value, bindings[0].scope)
+            ) and isinstance(bindings[0].value, ast.Compare):
+                return self.truth(bindings[0].value, bindings[0].scope)
         return None
 
     # -- dtypes -------------------------------------------------------------------------------------------------
@@ -447,7 +443,7 @@ class _Frameworks:
             elif name == "Accelerator" and full.startswith("accelerate"):
                 value = symbols.const(keyword(call, "mixed_precision"), scope)
                 self.accelerate = value if value in ("fp16", "bf16") else self.accelerate
-            elif name.endswith("TrainingArguments") or name.endswith(("SFTConfig", "DPOConfig")):
+            elif name.endswith(("TrainingArguments", "SFTConfig", "DPOConfig")):
                 for flag in ("fp16", "bf16"):
                     if symbols.const(keyword(call, flag), scope) is True:
                         self.trainer = flag

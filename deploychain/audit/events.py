@@ -237,12 +237,15 @@ class EventReader:
         if leaf in _PARAMETER_NAMES or (("." in text) and leaf in ("weight", "bias")):
             return True
         for binding in self.symbols.bindings(text, scope):
-            if binding.loop and binding.value is not None:
-                if any(
+            if (
+                binding.loop
+                and binding.value is not None
+                and any(
                     isinstance(n, ast.Attribute) and n.attr in ("parameters", "named_parameters", "param_groups")
                     for n in ast.walk(binding.value)
-                ):
-                    return True
+                )
+            ):
+                return True
         return False
 
     def key(self, expr: ast.expr, names: dict[str, str]) -> str:

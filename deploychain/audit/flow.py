@@ -161,7 +161,7 @@ class _Build:
                 frontier = self._expression(item.context_expr, frontier, scope, names)
             return self._body(s.body, frontier, scope, names)
         if isinstance(s, ast.Try) or type(s).__name__ == "TryStar":
-            return self._try(s, frontier, scope, names)
+            return self._try(s, frontier, scope, names)  # type: ignore[arg-type]
         if isinstance(s, ast.Match):
             return self._match(s, frontier, scope, names)
         if isinstance(s, ast.Return):
@@ -457,7 +457,7 @@ def search(
         if len(seen) > _MAX_STATES:
             return None
         if not first:
-            if node.kills:
+            if node.kills and known:
                 known = {t: v for t, v in known.items() if not _mentions(t, node.kills)}
             ended = False
             for later in node.events:

@@ -94,8 +94,8 @@ def _finding(path: Path, line: int, rule: str, severity: str, message: str) -> F
 def guilty_rank(logs: Sequence[Path]) -> dict[str, Any] | None:
     """Which rank a non-finite value came from, out of the logs of all ranks; None where no rank saw one of its own.
 
-    A rank is guilty of what it saw *before* gradients were averaged: its loss, its activations, or its own gradient on a
-    sampled step. After the average every rank has the same inf, which proves nothing.
+    A rank is guilty of what it saw *before* gradients were averaged: its loss, its activations, or its own gradient on
+    a sampled step. After the average every rank has the same inf, which proves nothing.
     """
     first: dict[str, Any] | None = None
     for path in logs:

@@ -9,12 +9,20 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from deploychain.audit.sources import Source
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 UNKNOWN = object()
+_SCOPES = frozenset({ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef})
+_BINDING = frozenset({ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.For, ast.AsyncFor, ast.comprehension, ast.withitem})
+# Operators and contexts: shared objects without a place of their own.
+_NO_SCOPE = frozenset(
+    kind
+    for base in (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
+    for kind in base.__subclasses__()
+)
 
 # One name for each thing that torch offers under several.
 _CANONICAL = {
@@ -113,30 +121,34 @@ class Symbols:
     def _index(self, root: ast.AST, root_scope: Scope) -> None:
         # Iterative: generated code nests deeper than the recursion limit.
         stack: list[tuple[ast.AST, Scope]] = [(root, root_scope)]
+        scope_of, parent, kinds = self.scope_of, self.parent, self._nodes
         while stack:
             node, scope = stack.pop()
-            self.scope_of[node] = scope
-            self._nodes.setdefault(type(node), []).append(node)
-            children = scope
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
-                children = Scope(node, scope, owner=scope if scope.is_class else None)
-                self._declare(node, scope, children)
-            elif isinstance(node, ast.Call):
-                self.calls.append(node)
-                name = _last_name(node.func)
+            scope_of[node] = scope
+            kind = type(node)
+            kinds.setdefault(kind, []).append(node)
+            if kind is ast.Name or kind is ast.Constant:
+                continue
+            inside = scope
+            if kind in _SCOPES:
+                inside = Scope(node, scope, owner=scope if scope.is_class else None)
+                self._declare(node, scope, inside)
+            elif kind is ast.Call:
+                name = _last_name(node.func)  # type: ignore[attr-defined]
                 if name:
-                    self._call_sites.setdefault(name, []).append(node)
-            elif isinstance(node, ast.Import | ast.ImportFrom):
-                self._import(node)
-            else:
+                    self._call_sites.setdefault(name, []).append(node)  # type: ignore[arg-type]
+            elif kind is ast.Import or kind is ast.ImportFrom:
+                self._import(node)  # type: ignore[arg-type]
+            elif kind in _BINDING:
                 self._bind(node, scope)
-            for child in ast.iter_child_nodes(node):
-                self.parent[child] = node
-                # Decorators, defaults, annotations and bases are evaluated outside.
-                inside = children
-                if children is not scope and not _is_body(node, child):
-                    inside = scope
-                stack.append((child, inside))
+            for name in node._fields:
+                value = getattr(node, name, None)
+                for child in value if type(value) is list else (value,):
+                    if isinstance(child, ast.AST) and type(child) not in _NO_SCOPE:
+                        parent[child] = node
+                        # Decorators, defaults, annotations and bases are evaluated outside.
+                        stack.append((child, inside if inside is scope or _is_body(node, child) else scope))
+        self.calls = cast("list[ast.Call]", kinds.get(ast.Call, []))
         self.calls.sort(key=lambda c: (c.lineno, c.col_offset))
 
     def _declare(self, node: Any, scope: Scope, made: Scope) -> None:

@@ -1,13 +1,14 @@
 """R01: the loss must be computed in FP32. Where it is written does not matter, its dtype does."""
 
-# ruff: noqa: E501  (messages are one piece of text)
+# ruff: noqa: E501  (messages are one piece of text; nested tests read as patterns)
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
 from deploychain.audit.amp import FUNCTION_LOSSES
-from deploychain.audit.context import ERROR, NOTE, WARNING, Context, Finding, Rule
+from deploychain.audit.context import ERROR, NOTE, WARNING, Context, Rule
+from deploychain.audit.finding import Finding
 from deploychain.audit.symbols import keyword, last_name
 from deploychain.audit.values import Seen
 

@@ -1,13 +1,14 @@
 """R02: with a GradScaler, backward runs on scaler.scale(loss)."""
 
-# ruff: noqa: E501  (messages are one piece of text)
+# ruff: noqa: E501, SIM102  (messages are one piece of text; nested tests read as patterns)
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from deploychain.audit.context import ERROR, Context, Finding, Rule
+from deploychain.audit.context import ERROR, Context, Rule
 from deploychain.audit.events import Event
+from deploychain.audit.finding import Finding
 from deploychain.audit.flow import Graph, Node, search
 
 

@@ -1,12 +1,13 @@
 """R03: gradients are zeroed once between a scaler.step and the next backward."""
 
-# ruff: noqa: E501  (messages are one piece of text)
+# ruff: noqa: E501  (messages are one piece of text; nested tests read as patterns)
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deploychain.audit.context import ERROR, Context, Finding, Rule
+from deploychain.audit.context import ERROR, Context, Rule
 from deploychain.audit.events import Event
+from deploychain.audit.finding import Finding
 from deploychain.audit.flow import Graph, search
 
 
@@ -20,7 +21,7 @@ def check(ctx: Context) -> Iterator[Finding]:
                 continue
             wanted = _own_backwards(graph, event.key, keys)
 
-            def zeroes(e: Event, key: str = event.key) -> bool:
+            def zeroes(e: Event, key: str = event.key, keys: set[str] = keys) -> bool:
                 if e.kind == "opaque":
                     return True
                 return e.kind == "zero" and (e.key not in keys or e.key == key or key == "*")

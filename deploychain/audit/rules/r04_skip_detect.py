@@ -1,12 +1,13 @@
 """R04: the return value of scaler.step says nothing about a skip."""
 
-# ruff: noqa: E501  (messages are one piece of text)
+# ruff: noqa: E501, SIM102  (messages are one piece of text; nested tests read as patterns)
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from deploychain.audit.context import WARNING, Context, Finding, Rule
+from deploychain.audit.context import WARNING, Context, Rule
+from deploychain.audit.finding import Finding
 from deploychain.audit.symbols import Scope, dotted
 
 
@@ -56,14 +57,8 @@ def _tested_later(ctx: Context, call: ast.Call, scope: Scope) -> ast.expr | None
     name = dotted(parent.targets[0])
     if name is None:
         return None
-    end = min(
-        (
-            b.node.lineno
-            for b in ctx.symbols.bindings(name, scope)
-            if b.node is not parent and getattr(b.node, "lineno", 0) > call.lineno
-        ),
-        default=10**9,
-    )  # type: ignore[attr-defined]
+    lines = [getattr(b.node, "lineno", 0) for b in ctx.symbols.bindings(name, scope) if b.node is not parent]
+    end = min((line for line in lines if line > call.lineno), default=10**9)
     body = scope.node
     for node in ast.walk(body):
         if isinstance(node, ast.Name | ast.Attribute) and dotted(node) == name and call.lineno < node.lineno < end:
@@ -89,5 +84,5 @@ RULE = Rule(
     bad="if scaler.step(optimizer) is None:\n    optimizer.zero_grad()",
     good="before = scaler.get_scale()\nscaler.step(optimizer)\nscaler.update()\nskipped = scaler.get_scale() < before",
     check=check,
-    trigger=r"\.step\(",
+    trigger=r"scaler|Scaler",
 )

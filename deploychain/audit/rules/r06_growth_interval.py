@@ -1,12 +1,13 @@
 """R06: growth_interval has nothing to do with the batch size."""
 
-# ruff: noqa: E501  (messages are one piece of text)
+# ruff: noqa: E501  (messages are one piece of text; nested tests read as patterns)
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from deploychain.audit.context import NOTE, Context, Finding, Rule
+from deploychain.audit.context import NOTE, Context, Rule
+from deploychain.audit.finding import Finding
 from deploychain.audit.symbols import UNKNOWN, Scope, argument, dotted, last_name
 
 _SHORTEST = 100  # at the ceiling about one step in `growth_interval` is skipped

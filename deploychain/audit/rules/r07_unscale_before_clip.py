@@ -1,12 +1,13 @@
 """R07: gradients are clipped, measured and edited after scaler.unscale_."""
 
-# ruff: noqa: E501  (messages are one piece of text)
+# ruff: noqa: E501  (messages are one piece of text; nested tests read as patterns)
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from deploychain.audit.context import ERROR, Context, Finding, Rule
+from deploychain.audit.context import ERROR, Context, Rule
+from deploychain.audit.finding import Finding
 from deploychain.audit.flow import search
 from deploychain.audit.symbols import last_name
 

@@ -1,12 +1,13 @@
 """R08: what is trained has FP32 parameters."""
 
-# ruff: noqa: E501  (messages are one piece of text)
+# ruff: noqa: E501  (messages are one piece of text; nested tests read as patterns)
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from deploychain.audit.context import ERROR, Context, Finding, Rule
+from deploychain.audit.context import ERROR, Context, Rule
+from deploychain.audit.finding import Finding
 from deploychain.audit.symbols import Scope, dotted, keyword
 
 VANISHING = 2.0**-25  # this and everything below rounds to 0 in float16
@@ -33,15 +34,18 @@ def check(ctx: Context) -> Iterator[Finding]:
             text = dotted(call.func.value)
             optimizer = stepped.get(text or "")
             if (
-                optimizer is not None
-                and seen.result.module
-                and id(optimizer) not in done
-                and _same_function(ctx, call, optimizer)
+                (
+                    optimizer is not None
+                    and seen.result.module
+                    and id(optimizer) not in done
+                    and _same_function(ctx, call, optimizer)
+                )
+                and call.lineno > optimizer.lineno
+                and not _for_inference(ctx, call, optimizer)
             ):
-                if call.lineno > optimizer.lineno and not _for_inference(ctx, call, optimizer):
-                    done.add(id(optimizer))
-                    name = ctx.symbols.qual(optimizer.func) or ""
-                    yield from _judge(ctx, optimizer, name.rpartition(".")[2], scaler, call)
+                done.add(id(optimizer))
+                name = ctx.symbols.qual(optimizer.func) or ""
+                yield from _judge(ctx, optimizer, name.rpartition(".")[2], scaler, call)
         elif leaf.endswith("Trainer") and ctx.amp.framework.trainer == "fp16" and not _peft(ctx):
             model = next((a for a in seen.args if a.module and a.dtype == "fp16" and a.sure), None)
             if model is not None and id(call) not in done:

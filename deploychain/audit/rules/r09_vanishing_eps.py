@@ -1,12 +1,13 @@
 """R09: a small constant that is 0 in float16, where the arithmetic really is float16."""
 
-# ruff: noqa: E501  (messages are one piece of text)
+# ruff: noqa: E501  (messages are one piece of text; nested tests read as patterns)
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from deploychain.audit.context import WARNING, Context, Finding, Rule
+from deploychain.audit.context import WARNING, Context, Rule
+from deploychain.audit.finding import Finding
 from deploychain.audit.rules.r08_half_params import VANISHING
 from deploychain.audit.symbols import Scope, argument, keyword
 from deploychain.audit.values import Seen, Value

@@ -1,12 +1,13 @@
 """R12: binary_cross_entropy is forbidden under CUDA autocast."""
 
-# ruff: noqa: E501  (messages are one piece of text)
+# ruff: noqa: E501  (messages are one piece of text; nested tests read as patterns)
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from deploychain.audit.context import ERROR, Context, Finding, Rule
+from deploychain.audit.context import ERROR, Context, Rule
+from deploychain.audit.finding import Finding
 from deploychain.audit.values import Seen
 
 

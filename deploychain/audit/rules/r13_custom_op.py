@@ -1,12 +1,13 @@
 """R13: custom operators and autograd Functions know nothing of autocast unless told."""
 
-# ruff: noqa: E501  (messages are one piece of text)
+# ruff: noqa: E501  (messages are one piece of text; nested tests read as patterns)
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from deploychain.audit.context import ERROR, NOTE, WARNING, Context, Finding, Rule
+from deploychain.audit.context import ERROR, NOTE, WARNING, Context, Rule
+from deploychain.audit.finding import Finding
 from deploychain.audit.symbols import Scope, last_name
 from deploychain.audit.values import words
 
@@ -218,5 +219,5 @@ RULE = Rule(
     bad='@torch.library.custom_op("lib::scale", mutates_args=())\ndef scale(x: Tensor, w: Tensor) -> Tensor: ...',
     good='torch.library.register_autocast("lib::scale", "cuda", torch.float32)',
     check=check,
-    trigger=r"Function\b|custom_op|custom_fwd|Library\(|library\.define",
+    trigger=r"autograd\.|\(Function\)|custom_op|custom_fwd|Library\(|library\.define",
 )

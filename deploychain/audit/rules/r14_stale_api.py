@@ -1,13 +1,14 @@
 """R14: torch.cuda.amp is deprecated."""
 
-# ruff: noqa: E501  (messages are one piece of text)
+# ruff: noqa: E501  (messages are one piece of text; nested tests read as patterns)
 from __future__ import annotations
 
 import ast
 import re
 from collections.abc import Iterator
 
-from deploychain.audit.context import NOTE, Context, Finding, Rule
+from deploychain.audit.context import NOTE, Context, Rule
+from deploychain.audit.finding import Finding
 from deploychain.audit.symbols import keyword, last_name
 
 _NAMES = ("autocast", "GradScaler", "custom_fwd", "custom_bwd")
@@ -111,5 +112,5 @@ RULE = Rule(
     bad="from torch.cuda.amp import autocast, GradScaler",
     good='from torch.amp import autocast, GradScaler  # autocast("cuda"), GradScaler("cuda")',
     check=check,
-    trigger=r"\bamp\b",
+    trigger=r"cuda\.amp|cpu\.amp|import amp",
 )

@@ -1,12 +1,13 @@
 """R16: AlphaDropout belongs after SELU."""
 
-# ruff: noqa: E501  (messages are one piece of text)
+# ruff: noqa: E501  (messages are one piece of text; nested tests read as patterns)
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from deploychain.audit.context import WARNING, Context, Finding, Rule
+from deploychain.audit.context import WARNING, Context, Rule
+from deploychain.audit.finding import Finding
 from deploychain.audit.symbols import last_name
 
 _NAMES = frozenset({"AlphaDropout", "FeatureAlphaDropout"})

@@ -1,12 +1,13 @@
 """R18: tests for NaN do not belong in a forward that is exported."""
 
-# ruff: noqa: E501  (messages are one piece of text)
+# ruff: noqa: E501  (messages are one piece of text; nested tests read as patterns)
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from deploychain.audit.context import ERROR, WARNING, Context, Finding, Rule
+from deploychain.audit.context import ERROR, WARNING, Context, Rule
+from deploychain.audit.finding import Finding
 from deploychain.audit.symbols import last_name
 
 _TESTS = frozenset({"isnan", "isinf", "isfinite"})

@@ -1,12 +1,13 @@
 """R21: a LayerNorm taken apart overflows in float16."""
 
-# ruff: noqa: E501  (messages are one piece of text)
+# ruff: noqa: E501, SIM102  (messages are one piece of text; nested tests read as patterns)
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from deploychain.audit.context import WARNING, Context, Finding, Rule
+from deploychain.audit.context import WARNING, Context, Rule
+from deploychain.audit.finding import Finding
 from deploychain.audit.symbols import Scope, keyword, last_name
 
 _LAYER_NORM_OPSET = 17
@@ -108,5 +109,5 @@ RULE = Rule(
     bad='torch.onnx.export(model.half(), x, "m.onnx", opset_version=13)',
     good='torch.onnx.export(model, x, "m.onnx", opset_version=17, dynamo=False)  # then convert with pinned norms',
     check=check,
-    trigger=r"half|float16",
+    trigger=r"\.half\(|float16",
 )

@@ -1,12 +1,13 @@
 """R23: the coordinates of grid_sample need float32."""
 
-# ruff: noqa: E501  (messages are one piece of text)
+# ruff: noqa: E501  (messages are one piece of text; nested tests read as patterns)
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from deploychain.audit.context import WARNING, Context, Finding, Rule
+from deploychain.audit.context import WARNING, Context, Rule
+from deploychain.audit.finding import Finding
 from deploychain.audit.symbols import Scope
 from deploychain.audit.values import Seen
 

@@ -1,12 +1,13 @@
 """R24: which precision an engine runs in is read from its layer information, not from a profile."""
 
-# ruff: noqa: E501  (messages are one piece of text)
+# ruff: noqa: E501  (messages are one piece of text; nested tests read as patterns)
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from deploychain.audit.context import NOTE, WARNING, Context, Finding, Rule
+from deploychain.audit.context import NOTE, WARNING, Context, Rule
+from deploychain.audit.finding import Finding
 from deploychain.audit.symbols import last_name
 
 

@@ -1,12 +1,13 @@
 """R25: weights that went through float16 are not the FP32 weights."""
 
-# ruff: noqa: E501  (messages are one piece of text)
+# ruff: noqa: E501, SIM102  (messages are one piece of text; nested tests read as patterns)
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from deploychain.audit.context import WARNING, Context, Finding, Rule
+from deploychain.audit.context import WARNING, Context, Rule
+from deploychain.audit.finding import Finding
 from deploychain.audit.symbols import Scope, dotted, last_name
 
 
@@ -54,17 +55,21 @@ def _is_module(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
         return False
     leaf = text.rpartition(".")[2].lower()
     for call in ctx.symbols.calls:
-        if isinstance(call.func, ast.Attribute) and call.func.attr in (
-            "parameters",
-            "state_dict",
-            "eval",
-            "train",
-            "load_state_dict",
-            "modules",
-            "named_parameters",
+        if (
+            isinstance(call.func, ast.Attribute)
+            and call.func.attr
+            in (
+                "parameters",
+                "state_dict",
+                "eval",
+                "train",
+                "load_state_dict",
+                "modules",
+                "named_parameters",
+            )
+            and dotted(call.func.value) == text
         ):
-            if dotted(call.func.value) == text:
-                return True
+            return True
     return leaf in ("model", "net", "network", "module", "backbone", "encoder")
 
 
@@ -122,13 +127,16 @@ def _reloaded(ctx: Context, first: ast.Call, second: ast.Call, text: str) -> boo
     """FP32 weights are loaded in between or directly after."""
     scope = ctx.symbols.scope(second)
     for call in ctx.symbols.calls:
-        if ctx.symbols.scope(call) is scope and first.lineno < call.lineno <= second.lineno + 3:
-            if (
+        if (
+            ctx.symbols.scope(call) is scope
+            and first.lineno < call.lineno <= second.lineno + 3
+            and (
                 isinstance(call.func, ast.Attribute)
                 and call.func.attr == "load_state_dict"
                 and dotted(call.func.value) == text
-            ):
-                return True
+            )
+        ):
+            return True
     for binding in ctx.symbols.bindings(text, scope):
         if first.lineno < getattr(binding.node, "lineno", 0) <= second.lineno and binding.value is not None:
             if not any(isinstance(n, ast.Name) and n.id == text for n in ast.walk(binding.value)):
@@ -169,5 +177,5 @@ RULE = Rule(
     bad="model.half().float()\nprepare_qat(model)",
     good="model.load_state_dict(load_file('weights.safetensors'))  # float32\nprepare_qat(model)",
     check=check,
-    trigger=r"half",
+    trigger=r"\.half\(",
 )

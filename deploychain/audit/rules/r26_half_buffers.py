@@ -1,12 +1,13 @@
 """R26: BatchNorm statistics do not survive float16."""
 
-# ruff: noqa: E501  (messages are one piece of text)
+# ruff: noqa: E501  (messages are one piece of text; nested tests read as patterns)
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from deploychain.audit.context import WARNING, Context, Finding, Rule
+from deploychain.audit.context import WARNING, Context, Rule
+from deploychain.audit.finding import Finding
 from deploychain.audit.symbols import Scope, dotted, last_name, strip_module_calls
 
 _NORMS = frozenset({"BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm", "LazyBatchNorm2d"})
@@ -122,5 +123,5 @@ RULE = Rule(
     bad="model = resnet50().half().eval()",
     good="model.half()\nfor m in model.modules():\n    if isinstance(m, nn.BatchNorm2d):\n        m.float()",
     check=check,
-    trigger=r"half|float16",
+    trigger=r"\.half\(|float16",
 )

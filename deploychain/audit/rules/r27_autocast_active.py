@@ -1,13 +1,14 @@
 """R27: autocast that was asked for and is not on."""
 
-# ruff: noqa: E501  (messages are one piece of text)
+# ruff: noqa: E501, SIM102  (messages are one piece of text; nested tests read as patterns)
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
 from deploychain.audit.amp import AUTOCASTS, Region
-from deploychain.audit.context import ERROR, WARNING, Context, Finding, Rule
+from deploychain.audit.context import ERROR, WARNING, Context, Rule
+from deploychain.audit.finding import Finding
 from deploychain.audit.symbols import Scope, keyword, last_name
 
 
@@ -137,7 +138,7 @@ def _is_thread_pool(ctx: Context, expr: ast.expr) -> bool:
     for ref in ctx.symbols.resolve(expr, ctx.symbols.scope(expr)):
         if isinstance(ref.expr, ast.Call):
             name = ctx.symbols.qual(ref.expr.func, ref.scope) or ""
-            if name.endswith("ThreadPoolExecutor") or name.endswith("pool.ThreadPool"):
+            if name.endswith(("ThreadPoolExecutor", "pool.ThreadPool")):
                 return True
     return False
 

@@ -1,13 +1,14 @@
 """R28: one scaler.step per optimiser and one scaler.update per effective batch."""
 
-# ruff: noqa: E501  (messages are one piece of text)
+# ruff: noqa: E501  (messages are one piece of text; nested tests read as patterns)
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from deploychain.audit.context import ERROR, NOTE, WARNING, Context, Finding, Rule
+from deploychain.audit.context import ERROR, NOTE, WARNING, Context, Rule
 from deploychain.audit.events import Event
+from deploychain.audit.finding import Finding
 from deploychain.audit.flow import Graph, Node, search
 from deploychain.audit.symbols import dotted, last_name
 
@@ -208,12 +209,15 @@ def _checkpoint(ctx: Context) -> Iterator[Finding]:
     ):
         return
     for call in ctx.symbols.calls:
-        if isinstance(call.func, ast.Attribute) and call.func.attr in ("state_dict", "load_state_dict"):
-            if (
+        if (
+            isinstance(call.func, ast.Attribute)
+            and call.func.attr in ("state_dict", "load_state_dict")
+            and (
                 ctx.amp.is_scaler(call.func.value, ctx.symbols.scope(call))
                 or "scaler" in (dotted(call.func.value) or "").lower()
-            ):
-                return
+            )
+        ):
+            return
     stepped = {e.key for g in ctx.graphs for _, e in g.events("scaler-step")}
     for node in ctx.symbols.nodes(ast.Dict, ast.Call):
         pairs: list[ast.expr] = []
