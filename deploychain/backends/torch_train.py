@@ -373,6 +373,8 @@ class _Fit:
         self.log = TrainLog.restore(state["log"])
         self.metrics = dict(self.log.epochs[-1].metrics) if self.log.epochs else {}
         self.finite_seen = True
+        if self.after_step is not None:
+            self.after_step(self.log.step, self.total_steps)  # the caller's own schedule is not in the state
         self._say(f"resumed after epoch {state['epoch']} of {self.plan.epochs}")
         return int(state["epoch"])
 
