@@ -3,7 +3,7 @@
 # A deploychain command (doctor, device build, ...) runs it; a path or a shell runs as given.
 set -eu
 if [ "$#" -eq 0 ]; then
-  set -- device serve "${DEPLOYCHAIN_BUNDLE:-/models/bundle.tar}"
+  set -- device serve --host 0.0.0.0 "${DEPLOYCHAIN_BUNDLE:-/models/bundle.tar}"
 fi
 case "$1" in
   sh | bash | /*) exec "$@" ;;

@@ -47,6 +47,7 @@ def _register() -> None:
     from deploychain.cli import (  # noqa: F401
         chain_commands,
         device_commands,
+        docker_commands,
         doctor_commands,
         gate_commands,
         layers_commands,

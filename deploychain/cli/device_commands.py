@@ -118,3 +118,54 @@ def import_command(
         console.print_json(to_json(imported))
     else:
         print_imported(imported)
+
+
+@device_app.command("serve")
+def serve_command(
+    bundle: Path = typer.Argument(..., help="The bundle."),
+    host: str = typer.Option("127.0.0.1", "--host", help="Address of the health page; 0.0.0.0 in a container."),
+    port: int = typer.Option(8080, "--port", min=0, max=65535, help="Port of the health page."),
+    state: Path | None = typer.Option(None, "--state", help="Default: $DEPLOYCHAIN_STATE, or health.json here."),
+    output: Path = typer.Option(Path("device-result.json"), "--output", "-o", help="The result to write."),
+    cache: Path | None = typer.Option(None, "--cache", help="Engine cache."),
+    backend: str = typer.Option("auto", "--backend", help="auto, tensorrt, trtexec or tensorrt_rtx."),
+) -> None:
+    """Build the engines that do not fit this device, then tell the health state until stopped."""
+    import signal
+
+    from deploychain.device.build import read_settings
+    from deploychain.device.serve import serve, state_file
+
+    console.interrupt_on_sigterm()
+    settings = read_settings(backend=backend, typing="auto", on_mismatch="rebuild", cache=cache)
+    try:
+        serve(
+            bundle,
+            settings,
+            state_file=state_file(state),
+            result_file=output,
+            host=host,
+            port=port,
+            wait=signal.pause,
+            note=console.note,
+        )
+    except KeyboardInterrupt:
+        console.note("stopped")
+
+
+@device_app.command("health")
+def health_command(
+    state: Path | None = typer.Option(None, "--state", help="Default: $DEPLOYCHAIN_STATE, or health.json here."),
+    json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
+) -> None:
+    """Say how the serving container is: exit 0 when starting, building or ready, 1 when broken."""
+    from deploychain.device.serve import read_health, state_file
+    from deploychain.records import to_json
+
+    health = read_health(state_file(state))
+    if json_:
+        console.print_json(to_json(health))
+    else:
+        console.out(" ".join(x for x in (f"{health.state}:" if health.detail else health.state, health.detail) if x))
+    if health.state == "broken":
+        raise typer.Exit(1)
