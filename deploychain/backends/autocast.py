@@ -49,8 +49,8 @@ def convert(
         if not work.graph.name:
             work.graph.name = "model"
         names = [n.name for n in work.graph.node]
-        wide = [n for n in names if precisions.get(n, "fp32") == "fp32"]
-        narrow = [n for n in names if precisions.get(n, "fp32") != "fp32"]
+        wide = _wide_nodes(work, precisions)
+        narrow = [n for n in names if n not in set(wide)]
         try:
             values, weights, used = utils.setup_mappings(work)
             converter = PrecisionConverter(
@@ -76,6 +76,19 @@ def convert(
     remove_cast_pairs(made)
     made.producer_name, made.producer_version = model.producer_name, model.producer_version
     return infer(made), before - count_ops(made, "Cast")
+
+
+def _wide_nodes(model: ModelProto, precisions: Mapping[str, str]) -> list[str]:
+    """The nodes that the converter shall leave in FP32. Shape and Size go with their input: a cast would be waste."""
+    producers = {out: node.name for node in model.graph.node for out in node.output}
+    wide: list[str] = []
+    for node in model.graph.node:
+        planned = precisions.get(node.name, "fp32")
+        if node.op_type in ("Shape", "Size"):
+            planned = precisions.get(producers.get(node.input[0], ""), "fp32")
+        if planned == "fp32":
+            wide.append(node.name)
+    return wide
 
 
 def _named_node(message: str, names: list[str]) -> str:

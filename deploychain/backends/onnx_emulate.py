@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from deploychain.backends.onnx_graph import FLOAT, LOW_TYPES, drop_unused_initializers
-from deploychain.backends.ort import open_session, run_batches
+from deploychain.backends.onnx_graph import FLOAT, LOW_TYPES, drop_unused_initializers, open_model
+from deploychain.backends.ort import run_batches
+from deploychain.errors import StageError
 from deploychain.numerics.nodes import NodeInfo
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -39,6 +40,7 @@ class Emulator:
         self._inputs = inputs
         self._low = low
         self._batch_size = batch_size
+        self._one_batch: Arrays | None = None
 
     def outputs(self, low_nodes: Set[str], dequantised: Set[str] = frozenset()) -> Arrays:
         """Outputs with exactly ``low_nodes`` in low precision.
@@ -53,7 +55,17 @@ class Emulator:
             skip_quantisers(made, dequantised)
         lower(made, self._infos, low_nodes, self._low)
         self.runs += 1
-        return run_batches(open_session(made), self._inputs, self._batch_size)
+        session = open_model(made)
+        if self._one_batch is not None:
+            return run_batches(session, self._one_batch, self._batch_size)
+        try:
+            return run_batches(session, self._inputs, self._batch_size)
+        except StageError as error:
+            if "joined" not in error.message and "rows for" not in error.message:
+                raise
+        # An output has no sample axis to join batches on: one batch then stands for the data.
+        self._one_batch = {n: (a[: self._batch_size] if np.ndim(a) else a) for n, a in self._inputs.items()}
+        return run_batches(session, self._one_batch, self._batch_size)
 
 
 def lower(model: ModelProto, infos: Mapping[str, NodeInfo], low_nodes: Set[str], low: str) -> None:

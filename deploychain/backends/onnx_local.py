@@ -17,8 +17,8 @@ import numpy.typing as npt
 import onnxruntime as ort
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
-from deploychain.backends.onnx_graph import FLOAT, LOW_TYPES
-from deploychain.backends.ort import _batches, _fitted, open_session, session_options
+from deploychain.backends.onnx_graph import FLOAT, LOW_TYPES, open_model
+from deploychain.backends.ort import _batches, _fitted, session_options
 from deploychain.errors import StageError
 from deploychain.numerics.nodes import DATA_MOVEMENT, NodeInfo
 
@@ -58,7 +58,7 @@ def local_snr(
     extended, measured = _shadowed(model, judged, LOW_TYPES[low])
     options = session_options()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
-    session = open_session(extended, options=options)
+    session = open_model(extended, options)
     names = [n for pair in measured.values() for n in pair]
     signal, error = dict.fromkeys(measured, 0.0), dict.fromkeys(measured, 0.0)
     cut = {k: (v[:limit] if np.ndim(v) else v) for k, v in inputs.items()}

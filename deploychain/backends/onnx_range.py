@@ -16,8 +16,8 @@ import onnx
 import onnxruntime as ort
 from onnx import ModelProto
 
-from deploychain.backends.onnx_graph import FLOAT, tensor_types
-from deploychain.backends.ort import _batches, _fitted, open_session, session_options
+from deploychain.backends.onnx_graph import FLOAT, open_model, tensor_types
+from deploychain.backends.ort import _batches, _fitted, session_options
 from deploychain.errors import StageError
 from deploychain.numerics.range import RangeCollector, TensorRange
 
@@ -118,7 +118,7 @@ def _session(model: ModelProto, tensors: list[str]) -> ort.InferenceSession:
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
     options.enable_cpu_mem_arena = False
     options.enable_mem_pattern = False
-    return open_session(extended, options=options)
+    return open_model(extended, options)
 
 
 def _run(session: ort.InferenceSession, names: list[str], feed: Mapping[str, npt.NDArray[np.generic]]) -> list[object]:

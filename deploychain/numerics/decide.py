@@ -20,6 +20,7 @@ from deploychain.plan import Finding, NodePlan
 LOCAL_SNR_ERROR_DB = 20.0
 LOCAL_SNR_WARNING_DB = {"fp16": 40.0, "bf16": 24.0}  # about 74 and 56 dB are usual
 GRID_SIDE = 256  # pixels: beyond, an FP16 grid coordinate is off by more than 0.03 pixel
+NEAR_MAX = 16384.0  # a quarter of FP16's largest value
 EXP_MAX = 11.09  # exp of more is over 65504
 LONG_SUM = 2048  # addends: from here on an FP16 running sum of ones stands still
 SUMS = frozenset(("CumSum", "ReduceSum", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"))
@@ -251,6 +252,9 @@ class _Decision:
                         info, "overflow", "note" if masked else "error", detail, "kept in FP32; or scale before"
                     )
                 return "overflow", detail
+            if made_here and found.abs_max > NEAR_MAX and info.op not in DATA_MOVEMENT:
+                detail = f"{name} reaches {found.abs_max:.4g}: other data may take it over 65504"
+                self._finding(info, "overflow", "note", detail, "kept in FP32 where data_max is below that")
         return self._by_inner_range(info)
 
     def _by_inner_range(self, info: NodeInfo) -> tuple[str, str] | None:

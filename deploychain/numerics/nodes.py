@@ -52,7 +52,8 @@ class NodeInfo:
 
     @property
     def is_float(self) -> bool:
-        return bool(self.float_inputs or self.float_outputs)
+        """Whether its precision means anything: Shape and Size read a float tensor, but none of its values."""
+        return bool(self.float_inputs or self.float_outputs) and self.op not in ("Shape", "Size")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,8 @@ class Wiring:
 
     def following(self, info: NodeInfo) -> tuple[NodeInfo, ...]:
         """The nodes that read a node's float results."""
-        return tuple(self.nodes[r] for t in info.float_outputs for r in self.readers.get(t, ()))
+        readers = (self.nodes[r] for t in info.float_outputs for r in self.readers.get(t, ()))
+        return tuple(n for n in readers if n.is_float)
 
     def source(self, tensor: str) -> NodeInfo | None:
         """The node that computed a tensor's values, through data movement."""

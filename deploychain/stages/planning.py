@@ -257,7 +257,8 @@ def _convert(
     if anchors:
         guards.anchor(converted, anchors)
     onnx_graph.save(converted, request.output)
-    onnx_graph.check(request.output, found.opset, where)
+    runnable = found.low != "bf16"
+    onnx_graph.check(request.output, found.opset, where, runnable=runnable)
     wanted = _guards(made.nodes, found.infos)
     if wanted and request.prove_guards:
         operators = {i.name: i.op for i in found.infos}
@@ -269,7 +270,7 @@ def _convert(
         if proof.demoted:
             guards.anchor(converted, [n for n in proof.demoted if n not in anchors])
             onnx_graph.save(converted, request.output)
-            onnx_graph.check(request.output, found.opset, where)
+            onnx_graph.check(request.output, found.opset, where, runnable=runnable)
             again = guards.prove(
                 request.output, wanted, operators, compute_capability=request.compute_capability, shapes=shapes
             )
