@@ -175,8 +175,8 @@ def run_stage(tmp_path: Path, **settings: object) -> tuple[StageResult, Path, li
     fit(model, qat_models.Task(), FitPlan(epochs=3, batch_size=32, lr=1e-2, evaluate=False), torch.device("cpu"))
     save_file(model.state_dict(), tmp_path / "weights.safetensors")
     out, scratch = tmp_path / "out", tmp_path / "scratch"
-    out.mkdir()
-    scratch.mkdir()
+    out.mkdir(exist_ok=True)
+    scratch.mkdir(exist_ok=True)
     notes: list[str] = []
     job = Job(
         stage="qat",
@@ -217,3 +217,44 @@ def test_the_stage_tells_what_it_left_out(tmp_path: Path) -> None:
     result, _, notes = run_stage(tmp_path, epochs=0, exclude=("head",))
     assert result.summary["unquantised"] == ["head"]
     assert "head: not quantised: excluded by the user" in notes
+
+
+def test_an_interrupted_fine_tuning_goes_on_bit_by_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    whole.mkdir()
+    cut.mkdir()
+    _, out, _ = run_stage(whole, epochs=2)
+    calls = 0
+    metrics = qat_models.Task.metrics
+
+    def interrupted(self: qat_models.Task, outputs: object, targets: object) -> object:
+        nonlocal calls
+        calls += 1
+        if calls == 2:  # after the second epoch's training, before its state is kept
+            raise KeyboardInterrupt
+        return metrics(self, outputs, targets)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(qat_models.Task, "metrics", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_stage(cut, epochs=2)
+    assert not list((cut / "out").iterdir())
+    monkeypatch.setattr(qat_models.Task, "metrics", metrics)
+    _, again, notes = run_stage(cut, epochs=2)
+    assert any("resumed after epoch 1 of 2" in note for note in notes)
+    for name in ("qat.safetensors", "quantizers.json"):
+        assert (again / name).read_bytes() == (out / name).read_bytes()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("backend", ["native", "modelopt"])
+def test_on_a_gpu_the_same_placement_and_close_scales(backend: str, tmp_path: Path) -> None:
+    if not torch.cuda.is_available():
+        pytest.skip("no NVIDIA GPU")
+    tables = []
+    for device in ("cpu", "cuda"):
+        (tmp_path / device).mkdir()
+        _, out, _ = run_stage(tmp_path / device, epochs=0, backend=backend, device=device)
+        tables.append(json.loads((out / "quantizers.json").read_text()))
+    assert tables[0]["placement"] == tables[1]["placement"]
+    for ours, theirs in zip(tables[0]["quantizers"], tables[1]["quantizers"], strict=True):
+        assert theirs["scale"] == pytest.approx(ours["scale"], rel=1e-2)

@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("tensorrt_rtx", reason="TensorRT for RTX is not installed")
 pytest.importorskip("onnx", reason="the models are made with onnx")
 
+import numpy as np
 import onnx
 import qdq_models as q
 
@@ -17,33 +18,30 @@ from deploychain.backends.onnx_qdq import check_qdq, fix_qdq
 pytestmark = pytest.mark.rtx
 
 
-@pytest.mark.parametrize(
-    "model, node, reads",
-    [
-        (q.chain(), "conv1", "int8"),
-        (q.chain(scale=[0.05]), "conv1", "fp32"),
-        (q.one_sided(activation=True), "conv1", "fp32"),
-        (q.one_sided(activation=False), "conv1", "fp32"),
-        (q.wrong_axis(), "conv1", "fp32"),
-        (q.transposed(), "deconv", "fp32"),
-        (q.between("Relu"), "conv1", "fp32"),
-        (q.between("MaxPool", kernel_shape=[2, 2], strides=[2, 2]), "conv1", "int8"),
-        (q.concat((0.05, 0.05), after=False), "conv3", "int8"),
-        (q.weight_of_one_channel(), "conv1", "int8"),
-    ],
-    ids=[
-        "sound",
-        "scale-of-shape-1",
-        "activation-only",
-        "weight-only",
-        "weight-axis-1",
-        "conv-transpose",
-        "relu-between",
-        "max-pool-between",
-        "concat-of-one-scale",
-        "one-output-channel",
-    ],
-)
+CASES = {
+    "sound": (q.chain(), "conv1", "int8"),
+    "scale-of-shape-1": (q.chain(scale=[0.05]), "conv1", "fp32"),
+    "activation-per-channel": (q.chain(scale=[0.05] * 16, axis=1), "conv1", "fp32"),
+    "activation-only": (q.one_sided(activation=True), "conv1", "fp32"),
+    "weight-only": (q.one_sided(activation=False), "conv1", "fp32"),
+    "gemm-weight-only": (q.linear(activation=False), "gemm", "fp32"),
+    "weight-axis-1": (q.wrong_axis(), "conv1", "fp32"),
+    "conv-transpose": (q.transposed(), "deconv", "fp32"),
+    "relu-between": (q.between("Relu"), "conv1", "fp32"),
+    "average-pool-between": (q.between("AveragePool", kernel_shape=[2, 2], strides=[2, 2]), "conv1", "fp32"),
+    "max-pool-between": (q.between("MaxPool", kernel_shape=[2, 2], strides=[2, 2]), "conv1", "int8"),
+    "transpose-between": (q.between("Transpose", perm=[0, 1, 3, 2]), "conv1", "int8"),
+    "concat-of-one-scale": (q.concat((0.05, 0.05), after=False), "conv3", "int8"),
+    "one-output-channel": (q.weight_of_one_channel(), "conv1", "int8"),
+    "int8-constant": (q.stored_int8(), "conv1", "int8"),
+    "gemm": (q.linear(), "gemm", "int8"),
+    "uint8": (q.chain(dtype=np.uint8), "conv1", "int8"),
+    "weights-as-inputs": (q.weights_as_inputs(), "conv1", "int8"),
+    "half-scales-at-19": (q.half_scales(19), "conv1", "int8"),
+}
+
+
+@pytest.mark.parametrize("model, node, reads", CASES.values(), ids=list(CASES))
 def test_the_layer_reads_what_the_checker_says(model: onnx.ModelProto, node: str, reads: str, tmp_path: Path) -> None:
     built = q.build(model, tmp_path)
     assert built.built and built.reads[node] == reads
