@@ -145,6 +145,8 @@ def export(
         if settle_dimensions(graph, proof):
             onnx_graph.save(graph, file)
             onnx_graph.check(file, opset)
+        kept = tuple(v.name for v in graph.graph.input)
+        said += [f"input {n!r} is not used by the model: the file does not have it" for n in inputs if n not in kept]
         for part in sorted(folder.iterdir(), key=lambda p: p.suffix == ".onnx"):  # the weights before the graph
             part.replace(path.parent / part.name)
     except OSError as error:
@@ -154,7 +156,7 @@ def export(
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return Export(
-        path, opset, inputs, results, axes, node_modules(graph, model), proof, tuple(said), time.monotonic() - started
+        path, opset, kept, results, axes, node_modules(graph, model), proof, tuple(said), time.monotonic() - started
     )
 
 
@@ -328,7 +330,14 @@ def _two_samples(tensor: Tensor, named: Mapping[int, str]) -> Tensor:
 
 
 def _run_once(model: nn.Module, rebuild: Rebuild, tensors: Sequence[Tensor], asked: Sequence[str]) -> dict[str, Tensor]:
-    raw = call_model(model, rebuild(tensors))
+    try:
+        raw = call_model(model, rebuild(tensors))
+    except Exception as error:  # the user's model raises what it likes
+        raise StageError(
+            f"the model fails on its example: {type(error).__name__}: {_first_line(error)}",
+            where="export",
+            remedy="check forward, and example() or the first test samples",
+        ) from error
     outputs = outputs_to_dict(raw, ())
     if asked and len(asked) != len(outputs):
         raise ConfigError(

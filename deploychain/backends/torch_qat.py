@@ -141,7 +141,14 @@ def prepare(
     quantisers = quantisers or NativeQuantisers()
 
     def run(m: nn.Module) -> list[Tensor]:
-        return tensors_of(call_model(m, example))
+        try:
+            return tensors_of(call_model(m, example))
+        except Exception as error:  # the user's model raises what it likes
+            raise StageError(
+                f"the model fails on calibration data: {type(error).__name__}: {str(error).strip()[:200]}",
+                where="qat",
+                remedy="check forward and calibration_data()",
+            ) from error
 
     folding = fold_batchnorms(model, run)
     placement = find_placement(model, run, exclude, folding.pairs)

@@ -229,6 +229,21 @@ def test_warnings_of_the_exporter_reach_nobody_but_the_report(tmp_path: Path) ->
     assert "test_export_refusals.py:" in note and "becomes a constant of the graph" in note
 
 
+def test_a_model_that_raises_on_its_example(tmp_path: Path) -> None:
+    error = refused(tmp_path, nn.Linear(5, 2))
+    assert "the model fails on its example: RuntimeError: mat1 and mat2" in error.message
+
+
+def test_an_input_that_the_model_ignores_is_told(tmp_path: Path) -> None:
+    class Ignores(nn.Module):
+        def forward(self, x: Tensor, y: Tensor) -> Tensor:
+            return x * 2
+
+    done = export(Ignores(), (IMAGES[:2], IMAGES[:2]), tmp_path / "m.onnx")
+    assert done.inputs == ("x",)
+    assert done.warnings == ("input 'y' is not used by the model: the file does not have it",)
+
+
 def test_a_model_with_an_input_that_is_no_tensor(tmp_path: Path) -> None:
     class Two(nn.Module):
         def forward(self, x: Tensor, scale: float) -> Tensor:
