@@ -222,7 +222,7 @@ def run_atheris(minutes: float, seed: int, out: Path) -> int:
     import atheris
 
     with atheris.instrument_imports(include=["deploychain.engine"]):
-        import deploychain.engine.evidence  # noqa: F401
+        import deploychain.engine.evidence
         import deploychain.engine.report  # noqa: F401
     folder = Path(tempfile.mkdtemp())
     path, corpus = folder / "input", folder / "corpus"

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -131,9 +133,23 @@ def read_evidence(
     names = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     if not names:
         raise ConfigError("no file was given", remedy="name at least one log, layer JSON or profile")
-    return _Assembler(tuple(read_file(Path(name)) for name in names), _precision(asked), run, profile).assemble(
-        read_onnx(Path(model)) if model is not None else None, requested
-    )
+    precision = _precision(asked)
+    with _no_collector():
+        graph = read_onnx(Path(model)) if model is not None else None
+        readings = tuple(read_file(Path(name)) for name in names)
+        return _Assembler(readings, precision, run, profile).assemble(graph, requested)
+
+
+@contextmanager
+def _no_collector() -> Iterator[None]:
+    """Reading makes hundreds of thousands of objects that all stay: the cyclic collector would only walk them again."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def _precision(asked: Precision | str | None) -> Precision | None:

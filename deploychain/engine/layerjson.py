@@ -6,11 +6,9 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -51,7 +49,7 @@ def _dims(raw: Any) -> tuple[int, ...] | None:
 
 
 def _tensor(raw: Any) -> TensorRecord:
-    if not isinstance(raw, Mapping):
+    if not isinstance(raw, dict):
         return TensorRecord(str(raw)[:1000], None)
     for key in _TYPE_KEYS:
         value = raw.get(key)
@@ -60,12 +58,13 @@ def _tensor(raw: Any) -> TensorRecord:
             break
     else:
         value, dtype = "", None
-    form = raw.get("Format")
+    name = raw.get("Name", "")
+    form = value if key == "Format/Datatype" else raw.get("Format", value)
     return TensorRecord(
-        str(raw.get("Name", "")),
+        name if isinstance(name, str) else str(name)[:1000],
         dtype,
         _dims(raw.get("Dimensions")),
-        form if isinstance(form, str) and "Format/Datatype" not in raw else value,
+        form if isinstance(form, str) else value,
     )
 
 
@@ -81,7 +80,7 @@ def _weights(raw: Mapping[str, Any]) -> Precision | None:
             if key.endswith("Weights") and not key.startswith("Has"):
                 found = raw[key]
                 break
-    if isinstance(found, Mapping):
+    if isinstance(found, dict):
         kind = found.get("Type")
         return tensor_precision(kind) if isinstance(kind, str) else None
     return tensor_precision(found) if isinstance(found, str) else None
@@ -143,7 +142,7 @@ def listing_from_document(document: Any, size: int = 0) -> Listing | None:
     layers: list[LayerRecord] = []
     bound = 4000 + size // 48 if size else len(raw)
     for entry in raw[:bound]:
-        if isinstance(entry, Mapping):
+        if isinstance(entry, dict):
             layers.append(layer_from_json(entry))
         elif isinstance(entry, str):
             layers.append(named_layer(entry))
@@ -181,18 +180,6 @@ def _network(document: Any) -> tuple[frozenset[str], frozenset[str], tuple[str, 
     return frozenset(inputs), frozenset(outputs), names
 
 
-@contextmanager
-def _no_collector() -> Iterator[None]:
-    """Reading makes hundreds of thousands of objects that all stay: the cyclic collector would only walk them again."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
-
-
 def parse_layer_json(text: str) -> tuple[Listing | None, str | None]:
     """Read layer JSON, whole or cut.
 
@@ -202,14 +189,13 @@ def parse_layer_json(text: str) -> tuple[Listing | None, str | None]:
     """
     if too_dense(text):
         return None, "not an engine's layer information: far more objects than text"
-    with _no_collector():
-        try:
-            document = json.loads(text, strict=False)
-        except RecursionError:
-            return None, "nested too deeply to be layer information"
-        except ValueError as error:
-            return _salvage(text, error)
-        listing = listing_from_document(document, len(text))
+    try:
+        document = json.loads(text, strict=False)
+    except RecursionError:
+        return None, "nested too deeply to be layer information"
+    except ValueError as error:
+        return _salvage(text, error)
+    listing = listing_from_document(document, len(text))
     if listing is not None and not listing.complete:
         return listing, "more layers than a file of this size can describe: the rest was left out"
     return listing, None if listing is not None else "JSON without a list of layers"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from deploychain.engine.blocks import best_listing
 from deploychain.engine.model import FileKind, FileReading, Run
 from deploychain.engine.runs import RunBuilder
 from deploychain.engine.textfile import LineSource
@@ -163,6 +164,10 @@ def _reading(path: str, runs: tuple[Run, ...], notes: list[str], reader: LogRead
             notes=tuple(notes),
             facts={"embedded_json": True} if reader.json_hint else {},
         )
+    if kind in ("builder-text", "inspector-text", "polygraphy-inspect") and len(runs) == 1:
+        if len(listings) > 1:
+            notes.append(f"{len(listings)} listings of layers in the file; shown: the most telling, of equals the last")
+        return FileReading(path, kind, _problem(runs), listing=best_listing(runs[0].listings), notes=tuple(notes))
     facts: dict[str, object] = {"embedded_json": True} if reader.json_hint and not listings else {}
     return FileReading(path, kind, _problem(runs), runs=runs, notes=tuple(notes), facts=facts)
 

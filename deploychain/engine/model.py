@@ -13,7 +13,7 @@ from deploychain.records import LayerRecord
 Status = Literal["passed", "failed", "incomplete", "unknown"]
 FileKind = Literal[
     "log",
-    "layers",
+    "graph",  # layer information as JSON
     "profile",
     "times",
     "trex-metadata",

@@ -133,6 +133,8 @@ def explain(
         notes.append("The profiler was on, so no end-to-end timing is reported; add --separateProfileRun.")
     if has_profile and has_summary and version and version_key(version) < (8, 4):
         notes.append("The profiler was on during the timed run: the summary includes its synchronisation.")
+    if has_profile and (flat.get("DLACore") or option(command, "useDLACore") is not None):
+        notes.append("DLA: the time of a DLA subgraph is shown at the next row that waits for it, often a reformat.")
     if has_profile:
         notes.append(
             "Layer times are for shares: profiling synchronises after each layer, so their sum is not the latency."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from deploychain.engine.model import Listing, Run, Stat, Warned
+from deploychain.engine.model import Listing, Profile, Run, Stat, Warned
 from deploychain.errors import CapabilityError
 from deploychain.precision import Precision
 from deploychain.records import LAYERS_SCHEMA, LayerRecord, LayerVerdict
@@ -158,6 +158,7 @@ def _run(run: Run) -> dict[str, Any]:
             "rows": profile.rows,
             "total_ms": profile.printed_total_ms if profile.printed_total_ms is not None else profile.sum_ms,
             "complete": profile.complete,
+            "top": top_rows(profile),
         },
         "listings": [_listing(listing) for listing in run.listings],
         "dla_layers": list(run.dla_layers),
@@ -169,6 +170,25 @@ def _run(run: Run) -> dict[str, Any]:
         "problems": list(run.problems),
         "facts": run.facts,
     }
+
+
+def top_rows(profile: Profile, count: int = 10) -> list[dict[str, Any]]:
+    """The slowest rows of a profile, for files that come without a listing of layers."""
+    total = profile.sum_ms
+    order = sorted(range(profile.rows), key=lambda i: -_zero(profile.total_ms[i]))[:count]
+    return [
+        {
+            "name": profile.names[i],
+            "total_ms": profile.total_ms[i],
+            "mean_ms": profile.mean_ms[i],
+            "share": _zero(profile.total_ms[i]) / total if total > 0 else None,
+        }
+        for i in order
+    ]
+
+
+def _zero(value: float) -> float:
+    return value if value == value else 0.0
 
 
 def layer_json(layer: LayerRecord) -> dict[str, Any]:
@@ -256,6 +276,7 @@ def _contents(reading: Any) -> dict[str, Any]:
             "mean_sum_ms": sum(v for v in profile.mean_ms if v == v),
             "zero_rows": sum(v == 0 for v in profile.total_ms),
             "complete": profile.complete,
+            "top": top_rows(profile),
         }
     if reading.times is not None:
         times = reading.times

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from deploychain.engine.advice import Advice, advise, context_of
 from deploychain.engine.evidence import Evidence
 from deploychain.engine.model import Run, Stat
-from deploychain.engine.render import arithmetic
+from deploychain.engine.render import arithmetic, top_rows
 from deploychain.precision import Precision
 from deploychain.records import LayerKind, LayerRecord, LayerVerdict
 
@@ -61,7 +61,7 @@ def _cut(rows: list[tuple[str, ...]], top: int, title: str) -> tuple[str, tuple[
 
 
 def _ms(value: float | None) -> str:
-    return "" if value is None else f"{value:.4g}"
+    return "" if value is None or value != value else f"{value:.4g}"
 
 
 def _percent(value: float | None) -> str:
@@ -131,6 +131,13 @@ def _built(layer: LayerRecord) -> str:
 
 def _slowest(evidence: Evidence, top: int) -> list[Table | tuple[str, ...]]:
     timed = [layer for layer in evidence.layers if layer.time_ms]
+    if not timed and evidence.profile is not None and not evidence.layers:
+        slow = [
+            (row["name"], _ms(row["mean_ms"]), _percent(row["share"]))
+            for row in top_rows(evidence.profile, top or evidence.profile.rows)
+        ]
+        title = f"Slowest rows of the profile ({len(slow)} of {evidence.profile.rows})"
+        return [Table(title, ("Layer", "ms", "Share"), tuple(slow), ("ms", "Share"), "Layer")]
     if not timed:
         return []
     timed.sort(key=_cost)

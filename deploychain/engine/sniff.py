@@ -83,7 +83,7 @@ def _embedded(path: Path, reading: FileReading) -> FileReading:
     listing, problem = parse_layer_json(body)
     if listing is None:
         return reading
-    kind: FileKind = "layers" if reading.kind == "other" else reading.kind
+    kind: FileKind = "graph" if reading.kind == "other" else reading.kind
     return replace(reading, kind=kind, listing=listing, problem=problem if problem else None)
 
 
@@ -105,8 +105,8 @@ def _json(path: Path, start: str) -> FileReading:
     if _LAYERS.search(start) or _LAYERS.search(text):
         listing, problem = parse_layer_json(text)
         if listing is not None:
-            return FileReading(name, "layers", problem or _listing_problem(listing), listing=listing)
-        return FileReading(name, "layers" if "cut" in (problem or "") else "other", problem)
+            return FileReading(name, "graph", problem or _listing_problem(listing), listing=listing)
+        return FileReading(name, "graph" if "cut" in (problem or "") else "other", problem)
     if '"values"' in start and '"dimensions"' in start:
         return FileReading(name, "outputs", "output values (--exportOutput): they say nothing about layers or time")
     if '"polygraphy_class"' in text:

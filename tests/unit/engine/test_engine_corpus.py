@@ -236,7 +236,7 @@ GRAPHS: dict[str, tuple[int, dict[str, int], list[str] | int]] = {
 def test_layer_json(name: str) -> None:
     count, readings, fp32 = GRAPHS[name]
     evidence = read(name)
-    assert [reading.kind for reading in evidence.inputs] == ["layers"]
+    assert [reading.kind for reading in evidence.inputs] == ["graph"]
     assert len(evidence.layers) == count
     assert Counter(map(label, evidence.layers)) == readings
     fallbacks = [layer.name for layer in evidence.layers if layer.verdict is LayerVerdict.FALLBACK]

@@ -126,7 +126,7 @@ def test_list_of_layers_under_any_key(tmp_path: Path, key: str | None) -> None:
     layers = [entry("a"), entry("b", "Float", "Float")]
     path = write(tmp_path, "engine.log", layers if key is None else {key: layers, "Bindings": ["a.i0"]})
     evidence = read_evidence(path, asked="fp16")
-    assert evidence.inputs[0].kind == "layers" and [layer.name for layer in evidence.layers] == ["a", "b"]
+    assert evidence.inputs[0].kind == "graph" and [layer.name for layer in evidence.layers] == ["a", "b"]
 
 
 def test_layers_of_11(tmp_path: Path) -> None:

@@ -422,7 +422,7 @@ def test_embedded_layer_json(tmp_path: Path) -> None:
     }
     text = "Engine information:\n" + json.dumps(document, indent=2) + "\nInput -> x\n"
     evidence = read(tmp_path, text)
-    assert evidence.inputs[0].kind == "layers" and evidence.layers[0].compute is Precision.FP16
+    assert evidence.inputs[0].kind == "graph" and evidence.layers[0].compute is Precision.FP16
 
 
 @pytest.mark.parametrize(
