@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from deploychain.gate.baseline import BaselineEngine, arithmetic, count_copies, layer_nodes
@@ -46,24 +46,40 @@ def unmatched(
 
 
 def precisions(engine: BaselineEngine) -> dict[str, str]:
-    """Node -> precision that its layer computed in."""
-    return {node: layer.compute for layer in engine.layers if layer.compute is not None for node in layer.nodes}
+    """Node -> lowest precision of the layers that hold it.
+
+    A node can be in several layers (an INT8 convolution and the layer that requantises for it): its own arithmetic is
+    the lowest of them.
+    """
+    lowest: dict[str, str] = {}
+    for layer in engine.layers:
+        for node in layer.nodes if layer.compute is not None else ():
+            now = lowest.get(node)
+            if layer.compute is not None and (now is None or Precision(layer.compute).rank < Precision(now).rank):
+                lowest[node] = layer.compute
+    return lowest
 
 
 def moved_nodes(
-    layers: Iterable[LayerRecord], before: Mapping[str, str], direction: Literal["higher", "lower"]
+    layers: Sequence[LayerRecord], before: Mapping[str, str], direction: Literal["higher", "lower"]
 ) -> Iterator[tuple[LayerRecord, list[str]]]:
     """Layers that compute in a higher or lower precision than in the baseline, with the nodes for which that holds."""
+    lowest: dict[str, LayerRecord] = {}
     for layer in layers:
-        if layer.compute is None:
-            continue
-        nodes = []
         for node in layer_nodes(layer):
-            rank = Precision(before[node]).rank if node in before else layer.compute.rank
-            if layer.compute.rank > rank if direction == "higher" else layer.compute.rank < rank:
-                nodes.append(node)
-        if nodes:
-            yield layer, nodes
+            if layer.compute is not None and (node not in lowest or layer.compute.rank < _rank(lowest[node])):
+                lowest[node] = layer
+    moved: dict[int, tuple[LayerRecord, list[str]]] = {}
+    for node, layer in lowest.items():
+        if node in before:
+            change = _rank(layer) - Precision(before[node]).rank
+            if change > 0 if direction == "higher" else change < 0:
+                moved.setdefault(id(layer), (layer, []))[1].append(node)
+    yield from moved.values()
+
+
+def _rank(layer: LayerRecord) -> int:
+    return layer.compute.rank if layer.compute is not None else 0
 
 
 def suspects(context: Context, stage: str) -> tuple[str, str, str]:
@@ -274,13 +290,13 @@ class _EngineUnderRule:
             )
 
     def _lost_fusions(self, old: BaselineEngine, limit: int) -> Iterator[Check]:
-        now = {node: index for index, layer in enumerate(self.layers) for node in layer_nodes(layer)}
+        now = [set(layer_nodes(layer)) for layer in self.layers]
+        present = set().union(*now)
         split = []
         for layer in old.layers:
-            nodes = [node for node in layer.nodes if node in now]
-            parts = len({now[node] for node in nodes})
-            if parts > 1:
-                split.append((nodes, parts))
+            nodes = [node for node in layer.nodes if node in present]
+            if len(nodes) > 1 and not any(held.issuperset(nodes) for held in now):
+                split.append((nodes, sum(not held.isdisjoint(nodes) for held in now)))
         over = len(split) > limit
         for nodes, parts in split if over else []:
             yield self._check(

@@ -258,3 +258,16 @@ def test_identical_latency_has_no_increase(tmp_path: Path) -> None:
     found = [c for c in result.checks if c.kind == "latency" and c.stage == "engine-int8"]
     assert [c.value for c in found] == [latency("engine-int8", 1.2).p50_ms] * 2
     assert all(c.loss == pytest.approx(0.0, abs=1e-3) for c in found)
+
+
+def test_a_node_in_several_layers_is_compared_by_its_own_arithmetic(tmp_path: Path) -> None:
+    # An INT8 convolution, and the FP32 layer that requantises for it, both name the node, as INT8 builders do.
+    border = layer("b1/conv1", Precision.INT8, name="requantise", compute=Precision.FP32, verdict=LayerVerdict.EXPECTED)
+    made = add_layers("int8", border)(healthy())
+    accept(made, tmp_path / "b.json", reason="first", author="A")
+    kinds = {"lost-precision", "lowered-precision", "lost-fusion"}
+    again = judge_run(write(made, tmp_path / "same"), baseline=tmp_path / "b.json").result
+    assert again.verdict.value == "pass" and not [c for c in again.findings if c.kind in kinds]
+    worse = relayer("int8", 1, compute=Precision.FP16)(made)
+    found = judge_run(write(worse, tmp_path / "worse"), baseline=tmp_path / "b.json").result.findings
+    assert [(c.kind, c.node) for c in found if c.kind in kinds] == [("lost-precision", "b1/conv1 + b1/conv1/relu")]
