@@ -89,8 +89,8 @@ def make_log(path: Path, megabytes: int) -> None:
             "=============== Computing costs for node_conv2d + node_relu",
             "*************** Autotuning format combination: Half(25088,784:4,28,1) -> Half(25088,784:4,28,1) *********",
             "--------------- Timing Runner: node_conv2d + node_relu (CaskConvolution[0x80000009])",
-            "node_conv2d + node_relu (CaskConvolution[0x80000009]) Set Tactic Name: sm80_xmma_fprop_implicit_gemm_f16f16_"
-            "f16f16_f16_nhwckrsc_nhwc_tilesize128x128x64_stage3_warpsize2x2x1_g1_tensor16x8x16 Tactic: 0x1ba9c79d8f5d4ed3",
+            "node_conv2d + node_relu (CaskConvolution[0x80000009]) Set Tactic Name: sm80_xmma_fprop_implicit_gemm_"
+            "f16f16_f16f16_f16_nhwckrsc_nhwc_tilesize128x128x64_stage3_warpsize2x2x1_g1_tensor16x8x16 Tactic: 0x1ba9c79d8f5d4ed3",
             "Tactic: 0x1ba9c79d8f5d4ed3 Time: 0.0114347",
             "(Unnamed Layer* 14) [Matrix Multiply] (CublasLt[0x80000017]) profiling completed in 0.52 seconds.",
             ">>>>>>>>>>>>>>> Chose Runner Type: CaskConvolution Tactic: 0x1ba9c79d8f5d4ed3",

@@ -123,7 +123,8 @@ def find_layers(document: Any) -> list[Any] | None:
                 return value
             if isinstance(value, Mapping):
                 return find_layers(value)
-        return None
+        # One layer, as the inspector's get_layer_information gives it.
+        return [document] if "LayerType" in document and "Name" in document else None
     if isinstance(document, list) and document and all(isinstance(v, Mapping) for v in document[:50]):
         return document if any("LayerType" in v or "Inputs" in v for v in document[:50]) else None
     return None
@@ -204,10 +205,13 @@ def parse_layer_json(text: str) -> tuple[Listing | None, str | None]:
 _START = re.compile(r'"(?:Layers|layers|LayerInfo|layerInfo)"\s*:\s*\[')
 
 
-def _salvage(text: str, error: ValueError) -> tuple[Listing | None, str]:
-    """The whole layers of a file that is cut or damaged."""
+def _salvage(text: str, error: ValueError) -> tuple[Listing | None, str | None]:
+    """The whole layers of a file that is cut or damaged, or that holds one object after the other."""
     found = _START.search(text)
-    at = found.end() if found else text.find("[") + 1
+    start = text.lstrip("\ufeff \t\r\n")[:1]
+    # Without a list, one object after the other: JSON lines, or one print of each layer.
+    stream = found is None and start == "{"
+    at = found.end() if found else text.index("{") if stream else text.find("[") + 1
     decoder = json.JSONDecoder(strict=False)
     layers: list[LayerRecord] = []
     names = True
@@ -225,6 +229,8 @@ def _salvage(text: str, error: ValueError) -> tuple[Listing | None, str]:
             layers.append(layer_from_json(entry))
         else:
             layers.append(named_layer(entry))
+    if stream and at >= len(text) and layers:
+        return Listing(tuple(layers), "json"), None
     cut = not text.rstrip().endswith(("}", "]"))
     what = "cut" if cut else "damaged"
     problem = f"not valid JSON ({error}): the file is {what}; {len(layers)} whole layers before that point"

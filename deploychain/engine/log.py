@@ -12,8 +12,9 @@ from deploychain.engine.textfile import LineSource
 _BANNER = re.compile(r"&&&& (RUNNING|PASSED|FAILED|WAIVED) (.*)$", re.S)
 _TIMED = re.compile(r"\[\d\d/\d\d/\d{4}-\d\d:\d\d:\d\d\] (?:\[TRT\] )?\[([FEWIV])\](?: \[TRT\])?(?: |$)")
 _UNTIMED = re.compile(r"(?:\[TRT\] )?\[([FEWIV])\](?: \[TRT\])?(?: |$)")
-_PYTHON7 = re.compile(r"\[TensorRT\] (VERBOSE|INFO|WARNING|ERROR|INTERNAL ERROR): ")
-_LEVELS = {"VERBOSE": "V", "INFO": "I", "WARNING": "W", "ERROR": "E", "INTERNAL ERROR": "F"}
+# TensorRT 7's Python logger, and the usual form of people's own `ILogger`.
+_WORDED = re.compile(r"\[(?:TensorRT|TRT)\] \[?(VERBOSE|INFO|WARNING|ERROR|INTERNAL[ _]ERROR)(?::|\]:?) ")
+_LEVELS = {"VERBOSE": "V", "INFO": "I", "WARNING": "W", "ERROR": "E", "INTERNAL ERROR": "F", "INTERNAL_ERROR": "F"}
 _SKIP_WORDS = ("] [V] ", "] VERBOSE: ")
 _KEPT_RUNS = 200
 
@@ -69,8 +70,8 @@ class LogReader:
             else:
                 self._message(found.group(1), text)
             return
-        if line.startswith("[TensorRT] "):
-            old = _PYTHON7.match(line)
+        if line.startswith(("[TensorRT] ", "[TRT] ")):
+            old = _WORDED.match(line)
             if old is not None:
                 self.stamped += 1
                 self._message(_LEVELS[old.group(1)], line[old.end() :])

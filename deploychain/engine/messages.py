@@ -20,7 +20,7 @@ class _Known:
 _NODE = re.compile(r"[Cc]ould not find any implementation for node (.+?)(?:\. In \w|\.\)|\)?\.?$)")
 _PARSE = re.compile(r'While parsing node number \d+ \[(.*?)(?: -> "(.*?)")?\]')
 _INVALID = re.compile(r"Invalid Node - (\S+)")
-_SETTING = re.compile(r"[Nn]o implementation (?:of layer |for )?(.+?) obeys")
+_SETTING = re.compile(r"[Nn]o implementation (?:of (?:layer )?|for )?(.+?) obeys")
 _DLA = re.compile(r"(?:[Ll]ayer|node)\s+'?(.+?)'?\s+\(?[^()]*falling back to GPU|(\S+).{0,80}falling back to GPU")
 
 # Case-sensitive fragments, anywhere in the line; the first match wins.

@@ -50,6 +50,8 @@ def nodes_in_name(name: str) -> tuple[str, ...]:
     if _COPY.match(name) or name.startswith("__my") or len(name) > 20_000:
         return ()
     text = re.sub(r" \[profile \d+\]", "", name)
+    if "]-[" in text and text.startswith("["):
+        return _torch_tensorrt_nodes(text)
     if text.startswith("{ForeignNode[") and text.endswith("]}"):
         parts = text[len("{ForeignNode[") : -2].split("...", 1)
         pieces = [piece for part in parts for piece in part.split(" + ")]

@@ -200,8 +200,9 @@ def _run(run: Run, number: int, count: int) -> list[Table | tuple[str, ...]]:
     worth.sort(key=lambda w: not w.serious)
     for warned in worth[:12]:
         times = f" ({warned.count})" if warned.count > 1 else ""
+        where = f" `{warned.layer[:80]}`" if warned.layer else ""
         meaning = f": {warned.meaning}" if warned.meaning else ""
-        lines.append(f"  {'!' if warned.serious else '-'} {warned.kind}{times}{meaning} | {warned.text[:200]}")
+        lines.append(f"  {'!' if warned.serious else '-'} {warned.kind}{times}{where}{meaning} | {warned.text[:200]}")
     blocks: list[Table | tuple[str, ...]] = [tuple(lines)]
     rows = tuple(
         (label, *(_ms(v) for v in (stat.min, stat.mean, stat.median, stat.p99, stat.max)))

@@ -454,3 +454,25 @@ def test_many_runs_stay_bounded(tmp_path: Path) -> None:
     evidence = read(tmp_path, block * 1000 + log("&&&& RUNNING T # x", "&&&& FAILED T # x"))
     assert len(evidence.runs) == 200 and evidence.passed is False
     assert any("801 runs in the middle" in note for note in evidence.notes)
+
+
+def test_loggers_of_their_own(tmp_path: Path) -> None:
+    text = (
+        "[TRT] [VERBOSE] Engine Layer Information:\n"
+        "Layer(CaskConvolution): c, Tactic: 0x1, x (Half[1]) -> y (Half[1])\n"
+        "[TRT] [WARNING] Warning: no implementation of (Unnamed Layer* 173) [Fully Connected] obeys the requested "
+        "constraints, using a higher precision type\n"
+    )
+    evidence = read(tmp_path, text)
+    assert [layer.name for layer in evidence.layers] == ["c"]
+    assert evidence.runs[0].warnings[0].layer == "(Unnamed Layer* 173) [Fully Connected]"
+
+
+def test_layers_one_by_one(tmp_path: Path) -> None:
+    one = {"Name": "c", "LayerType": "X", "Inputs": [], "Outputs": [], "TacticName": "h884"}
+    for text in (json.dumps(one), json.dumps(one) + "\n" + json.dumps({**one, "Name": "d"}) + "\n"):
+        evidence = read(tmp_path, text)
+        assert evidence.complete and evidence.inputs[0].problem is None
+        assert [layer.compute for layer in evidence.layers] == [Precision.FP16] * text.count('"Name"')
+    cut = read(tmp_path, json.dumps(one) + "\n" + json.dumps(one)[:30])
+    assert len(cut.layers) == 1 and not cut.complete

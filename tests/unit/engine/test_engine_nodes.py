@@ -46,6 +46,10 @@ def test_metadata(text: str, want: tuple[str, ...]) -> None:
         ("conv1 + relu1", ("conv1", "relu1")),
         ("a + b || c + d", ("a", "b", "c", "d")),
         ("PWN(PWN(a), b)", ("a", "b")),
+        (
+            "[CONV]-[aten_ops.convolution.default]-[/f/0/conv] + [RELU]-[aten_ops.relu]-[/f/1/relu]",
+            ("/f/0/conv", "/f/1/relu"),
+        ),
         ("PWN(sigmoid(x), mul)", ("sigmoid(x)", "mul")),
         ("conv1.weight + QuantizeLinear_7 + Conv_9", ("QuantizeLinear_7", "Conv_9")),
         ("{ForeignNode[first...last]}", ("first", "last")),
