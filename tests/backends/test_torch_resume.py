@@ -26,7 +26,7 @@ CPU = torch.device("cpu")
 HERE = Path(__file__).parent
 PLAN: dict[str, Any] = {
     "epochs": 4, "batch_size": 16, "precision": "fp16-mixed", "mixed_epochs": 3, "optimizer": "adamw", "lr": 0.01,
-    "warmup_epochs": 0.5, "accumulate": 2, "clip_norm": 1.0, "ema": 0.9, "init_scale": 2.0**19, "growth_interval": 3,
+    "warmup_epochs": 0.5, "accumulate": 2, "clip_norm": 1.0, "ema": 0.9, "init_scale": 2.0**20, "growth_interval": 3,
     "seed": 5,
 }  # fmt: skip
 
@@ -94,6 +94,8 @@ def test_after_kill_9_the_result_is_that_of_an_uninterrupted_training(tmp_path: 
         if child.stderr is not None:
             child.stderr.close()
     assert json.loads((tmp_path / INDEX).read_text())["epoch"] == 2
+    scaler = load_state(tmp_path / "epoch-0002.pt")["scaler"]
+    assert (scaler["scale"], scaler["_growth_tracker"]) != (PLAN["init_scale"], 0)  # else it need not be restored
     notes: list[str] = []
     resumed = train(tmp_path, notes)
     whole = train(None, [])

@@ -248,6 +248,22 @@ def test_the_same_seed_gives_the_same_weights_and_another_does_not() -> None:
     assert not torch.equal(weights(1), weights(2))
 
 
+def test_every_epoch_has_an_order_of_its_own_over_the_same_samples() -> None:
+    losses: list[float] = []
+
+    class Note(Regression):
+        def loss(self, outputs: Any, targets: Any) -> Any:
+            made = super().loss(outputs, targets)
+            losses.append(float(made.detach()))
+            return made
+
+    task = Note()
+    fit(task.model(), task, plan(batch_size=1, epochs=2, lr=1e-30), CPU)
+    first, second = losses[:10], losses[10:]
+    assert first != second
+    assert sorted(first) == pytest.approx(sorted(second))
+
+
 def test_after_step_is_told_every_step() -> None:
     task = Regression()
     told: list[tuple[int, int]] = []
