@@ -253,7 +253,7 @@ class _Build:
             self.guards = outer + guards
             edges: list[Edge] = [(node, guards)]
             if part and isinstance(part[0], ast.stmt):
-                edges = self._body(part, edges, scope, names)  # type: ignore[arg-type]
+                edges = self._body(part, edges, scope, names)
             else:
                 for expr in part:
                     edges = self._expression(expr, edges, scope, names)

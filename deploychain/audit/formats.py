@@ -1,4 +1,4 @@
-"""The forms of an audit report: text, SARIF for code scanning, GitHub workflow commands (JSON: `AuditReport.to_json`)."""
+"""The forms of an audit report: text, SARIF for code scanning, GitHub commands (JSON: `AuditReport.to_json`)."""
 
 from __future__ import annotations
 

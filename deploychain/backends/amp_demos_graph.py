@@ -1,5 +1,6 @@
 """Experiments on export and graphs: R18 to R21, R24."""
 
+# mypy: disable-error-code="no-untyped-call, func-returns-value, no-any-return"
 from __future__ import annotations
 
 import contextlib

@@ -1,5 +1,6 @@
 """Experiments on numbers: R09 to R11, R13 to R15, R22, R23."""
 
+# mypy: disable-error-code="no-untyped-call, func-returns-value, no-any-return"
 from __future__ import annotations
 
 import warnings

@@ -1,5 +1,7 @@
 """Experiments on training loops: R01 to R08, R12, R16, R17, R25 to R28."""
 
+# mypy: disable-error-code="no-untyped-call, func-returns-value, no-any-return"
+# ruff: noqa: E501
 from __future__ import annotations
 
 import copy
@@ -348,7 +350,7 @@ def r28() -> tuple[Facts, str]:
         _, optimizer, scaler = fresh()
         return caught(lambda: actions(optimizer, scaler)) or "no error"
 
-    _, optimizer, scaler = fresh()
+    _, _, scaler = fresh()
     for _ in range(3):
         scaler.update(new_scale=1024.0)
     with tempfile.TemporaryDirectory() as folder:

@@ -54,7 +54,7 @@ def _small(ctx: Context, call: ast.Call, leaf: str) -> bool:
     if leaf == "affine_grid" and len(call.args) > 1:
         size = ctx.symbols.const(call.args[1], scope)
         if isinstance(size, list) and len(size) >= 4 and all(isinstance(v, int) for v in size[2:]):
-            return max(size[2:]) <= SMALL_MAP
+            return bool(max(size[2:]) <= SMALL_MAP)
     if leaf == "grid_sample" and len(call.args) > 1:
         for ref in ctx.symbols.resolve(call.args[1], scope):
             for node in ast.walk(ref.expr):
