@@ -45,6 +45,7 @@ def _root(
 def _register() -> None:
     # Each module registers its commands on import; the order is the order of `--help`.
     from deploychain.cli import (  # noqa: F401
+        audit_commands,
         chain_commands,
         device_commands,
         docker_commands,
