@@ -11,7 +11,7 @@ import platform
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -133,7 +133,9 @@ def banner_version(text: str) -> str | None:
     return None
 
 
-def output_of(command: Sequence[str], timeout: float = 10.0) -> tuple[int, str] | None:
+def output_of(
+    command: Sequence[str], timeout: float = 10.0, environment: Mapping[str, str] | None = None
+) -> tuple[int, str] | None:
     """Exit status and output of a small tool; None where it is absent, not executable, or does not end in time."""
     try:
         done = subprocess.run(
@@ -142,6 +144,7 @@ def output_of(command: Sequence[str], timeout: float = 10.0) -> tuple[int, str] 
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             timeout=timeout,
+            env=environment,
             check=False,
         )
     except (OSError, subprocess.SubprocessError):

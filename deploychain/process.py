@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import deploychain
 from deploychain.errors import StageError
 
 _POLL_SECONDS = 0.05
@@ -90,6 +91,13 @@ def watch(
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         return Ended(process.returncode, timed_out, time.monotonic() - start, peak)
+
+
+def package_environment() -> dict[str, str]:
+    """Our environment, with this package importable from any working directory, also where it is not installed."""
+    root = str(Path(deploychain.__file__).resolve().parent.parent)
+    known = os.environ.get("PYTHONPATH")
+    return {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{known}" if known else root}
 
 
 def resident_mib(pid: int) -> int:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from deploychain import environment
+from deploychain.process import package_environment
 
 _PROBE_SECONDS = 60.0
 
@@ -87,6 +88,7 @@ def _probe(names: Iterable[str]) -> dict[str, dict[str, Any]]:
             name: subprocess.Popen(
                 [sys.executable, "-m", "deploychain.backends.probe", name],
                 cwd=elsewhere,
+                env=package_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

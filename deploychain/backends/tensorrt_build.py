@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import deploychain
 from deploychain.errors import ConfigError
-from deploychain.process import Ended, watch
+from deploychain.process import Ended, package_environment, watch
 
 Flavour = Literal["tensorrt", "tensorrt_rtx"]
 # phase, done, total, elapsed seconds, resident memory in MiB
@@ -108,7 +106,7 @@ def build_engine(
         paths["log"],
         timeout=timeout,
         folder=work,  # `-m` puts the working directory first on the import path: it must be ours
-        environment=environment(),
+        environment=package_environment(),
         on_tick=tick,
     )
     seconds = ended.seconds
@@ -173,13 +171,6 @@ def _request_json(request: BuildRequest, result: Path, phase: Path) -> dict[str,
 
 def _asked(request: BuildRequest) -> dict[str, Any]:
     return {"strongly_typed": request.strongly_typed, "flags": list(request.flags)}
-
-
-def environment() -> dict[str, str]:
-    """Ours, with this package importable also where it is not installed."""
-    root = str(Path(deploychain.__file__).resolve().parent.parent)
-    known = os.environ.get("PYTHONPATH")
-    return {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{known}" if known else root}
 
 
 def _death(ended: Ended, timeout: float, paths: Mapping[str, Path]) -> tuple[str, str]:

@@ -22,7 +22,7 @@ from deploychain.engine.judge import judge_layers, summarise
 from deploychain.errors import CapabilityError, StageError
 from deploychain.machine import Machine, output_of
 from deploychain.precision import Precision
-from deploychain.process import watch
+from deploychain.process import package_environment, watch
 from deploychain.records import EngineReport
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -60,7 +60,7 @@ class Bindings:
             raise CapabilityError(f"the Python package {flavour} is not installed")
         if flavour == "tensorrt" and not machine.gpus:
             raise CapabilityError("tensorrt builds on the GPU that runs the engine, and this machine has none")
-        answer = output_of([sys.executable, "-m", "deploychain.backends.probe", flavour], timeout=120)
+        answer = output_of([sys.executable, "-m", "deploychain.backends.probe", flavour], 120, package_environment())
         found = _last_json(answer[1]) if answer else {}
         if not found.get("ok"):
             error = str(found.get("error", "the import ended the process"))
@@ -216,8 +216,6 @@ class Bindings:
     def _run(
         self, request: Mapping[str, Any], work: Path, phase: str, timeout: float, on_progress: OnProgress
     ) -> dict[str, Any]:
-        from deploychain.backends.tensorrt_build import environment
-
         asked, result, log = work / "run.request.json", work / "run.result.json", work / "run.log"
         result.unlink(missing_ok=True)
         content = {"flavour": self.flavour, "result": str(result), **request}
@@ -227,7 +225,7 @@ class Bindings:
             log,
             timeout=timeout,
             folder=work,
-            environment=environment(),
+            environment=package_environment(),
             on_tick=lambda s, m: on_progress(phase, s, m),
         )
         if ended.timed_out:

@@ -110,12 +110,8 @@ def choose_tool(wanted: str) -> str:
     for tool in TOOLS if wanted == "auto" else (wanted,):
         if shutil.which(tool):
             return tool
-    raise CapabilityError(
-        "no container tool is installed (docker, podman, nerdctl)"
-        if wanted == "auto"
-        else f"{wanted} is not installed",
-        remedy="sudo apt-get install docker.io",
-    )
+    missing = f"{wanted} is not installed" if wanted != "auto" else f"none of {', '.join(TOOLS)} is installed"
+    raise CapabilityError(missing, remedy="sudo apt-get install docker.io")
 
 
 def build_command(tool: str, image: Image, context: Path, *, revision: str = "unknown") -> list[str]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import deploychain
 from deploychain.doctor import Check, Status, diagnose, examine
 from deploychain.machine import Gpu, Machine, Trtexec
 from deploychain.records import to_json
@@ -163,6 +165,18 @@ def test_this_machine_is_diagnosed_and_serialised(tmp_path: Path) -> None:
     assert made["schema"] == "deploychain.doctor/1"
     assert {c["status"] for c in made["checks"]} <= {"ok", "missing", "unusable"}
     assert json.loads(json.dumps(made)) == made
+
+
+def test_probes_work_where_the_package_is_found_by_a_relative_path(tmp_path: Path) -> None:
+    (tmp_path / "deploychain").symlink_to(Path(deploychain.__file__).parent)
+    code = (
+        "from pathlib import Path; from deploychain.software import installed\n"
+        "print({n: p.get('error') for n, p in installed(Path('.'), ('onnx', 'onnxruntime')).probes.items()})"
+    )
+    env = {**os.environ, "PYTHONPATH": "."}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env, check=False)
+    assert "ended the process" not in done.stdout and done.returncode == 0, done.stdout + done.stderr
 
 
 def test_no_framework_is_imported(tmp_path: Path) -> None:
