@@ -90,7 +90,7 @@ def make_log(path: Path, megabytes: int) -> None:
             "*************** Autotuning format combination: Half(25088,784:4,28,1) -> Half(25088,784:4,28,1) *********",
             "--------------- Timing Runner: node_conv2d + node_relu (CaskConvolution[0x80000009])",
             "node_conv2d + node_relu (CaskConvolution[0x80000009]) Set Tactic Name: sm80_xmma_fprop_implicit_gemm_"
-            "f16f16_f16f16_f16_nhwckrsc_nhwc_tilesize128x128x64_stage3_warpsize2x2x1_g1_tensor16x8x16 Tactic: 0x1ba9c79d8f5d4ed3",
+            "f16f16_f16f16_f16_nhwckrsc_nhwc_tilesize128x128x64_stage3_g1_tensor16x8x16 Tactic: 0x1ba9c79d8f5d4ed3",
             "Tactic: 0x1ba9c79d8f5d4ed3 Time: 0.0114347",
             "(Unnamed Layer* 14) [Matrix Multiply] (CublasLt[0x80000017]) profiling completed in 0.52 seconds.",
             ">>>>>>>>>>>>>>> Chose Runner Type: CaskConvolution Tactic: 0x1ba9c79d8f5d4ed3",
@@ -149,6 +149,11 @@ def best(python: str, code: str, *arguments: str, repeats: int) -> dict[str, flo
     return min((measure(python, code, *arguments) for _ in range(repeats)), key=lambda run: run["cpu"])
 
 
+def row(what: str, run: dict[str, float], note: str) -> None:
+    memory = f"{run['mb']:.1f}" if "mb" in run else ""
+    print(f"| {what} | {run['wall']:.2f} | {run['cpu']:.2f} | {memory} | {note} |", flush=True)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--other", help="a Python interpreter with polygraphy and trt-engine-explorer")
@@ -164,28 +169,20 @@ def main() -> int:
             path = Path(folder) / "verbose.log"
             make_log(path, megabytes)
             run = best(sys.executable, OWN, str(ROOT), str(path), repeats=arguments.repeats)
-            rate = run["cpu"] / megabytes * 100
-            print(
-                f"| verbose log, {megabytes} MB | {run['wall']:.2f} | {run['cpu']:.2f} | {run['mb']:.1f} | {rate:.2f} s CPU per 100 MB |"
-            )
+            note = f"{run['cpu'] / megabytes * 100:.2f} s CPU per 100 MB"
+            row(f"verbose log, {megabytes} MB", run, note)
         for count in sorted({arguments.layers // 10, arguments.layers}):
             path = Path(folder) / "layers.json"
             make_layers(path, count)
             own = best(sys.executable, OWN, str(ROOT), str(path), repeats=arguments.repeats)
-            size = path.stat().st_size / 1e6
-            print(
-                f"| layer JSON, {count} layers ({size:.0f} MB) | {own['wall']:.2f} | {own['cpu']:.2f} | {own['mb']:.1f} "
-                "| read, classified, judged |"
-            )
+            row(f"layer JSON, {count} layers ({path.stat().st_size / 1e6:.0f} MB)", own, "read, classified, judged")
             for name, code in (("Polygraphy", POLYGRAPHY), ("TREx", TREX)) if arguments.other else ():
                 try:
                     run = best(arguments.other, code, str(path), repeats=1)
                 except RuntimeError as error:
                     print(f"| {name}, the same file | | | | failed: {error} |")
                     continue
-                print(
-                    f"| {name}, the same file | {run['wall']:.2f} | {run['cpu']:.2f} | | {run['cpu'] / own['cpu']:.1f} x ours |"
-                )
+                row(f"{name}, the same file", run, f"{run['cpu'] / own['cpu']:.1f} x ours")
     return 0
 
 

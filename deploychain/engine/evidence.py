@@ -45,7 +45,7 @@ class Evidence:
     inputs: tuple[FileReading, ...]
     runs: tuple[Run, ...]
     layers: tuple[LayerRecord, ...]
-    summary: LayerSummary | None  # None: no listing of layers was found
+    summary: LayerSummary | None  # None: no layer is listed, which is not the same as no fallback
     asked: Precision | None
     asked_from: str
     listing: Listing | None = None
@@ -209,7 +209,7 @@ class _Assembler:
             inputs=self.inputs,
             runs=self.runs,
             layers=judged,
-            summary=summarise(judged) if listing is not None else None,
+            summary=summarise(judged) if judged else None,
             asked=asked,
             asked_from=asked_from,
             listing=listing,

@@ -16,6 +16,7 @@ _UNTIMED = re.compile(r"(?:\[TRT\] )?\[([FEWIV])\](?: \[TRT\])?(?: |$)")
 _WORDED = re.compile(r"\[(?:TensorRT|TRT)\] \[?(VERBOSE|INFO|WARNING|ERROR|INTERNAL[ _]ERROR)(?::|\]:?) ")
 _LEVELS = {"VERBOSE": "V", "INFO": "I", "WARNING": "W", "ERROR": "E", "INTERNAL ERROR": "F", "INTERNAL_ERROR": "F"}
 _SKIP_WORDS = ("] [V] ", "] VERBOSE: ")
+_LAYER_LINE = re.compile(r"Layer\(|Layers:|[Ll]ayer [Ii]nformation:")  # not the "(Unnamed Layer* 7)" of auto-tuning
 _KEPT_RUNS = 200
 
 
@@ -133,7 +134,7 @@ def read_log(source: LineSource, size: int) -> FileReading:
             # By far the most lines of a verbose log are auto-tuning: nothing there says what was chosen.
             if (
                 (verbose in line or old_verbose in line)
-                and "Layer" not in line
+                and ("Layer" not in line or not _LAYER_LINE.search(line))
                 and "&&&&" not in line
                 and "affected weights" not in line
                 and "] [" not in line[100:]

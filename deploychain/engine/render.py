@@ -19,9 +19,9 @@ def headline(evidence: Evidence) -> str:
     """``FP16 asked: 88.8 % of the time and 41 of 46 layers run in FP16; 3 certain fallbacks (9.1 % of the time)``"""
     summary = evidence.summary
     if summary is None:
+        if evidence.listing is not None:
+            return "The engine lists no layers: precision is unknown."
         return _without_layers(evidence)
-    if not evidence.layers:
-        return "The engine lists no layers: precision is unknown."
     total = summary.compute_layers
     cut = "" if evidence.complete else "INCOMPLETE, the listing is cut: "
     if evidence.listing is not None and evidence.listing.names_only:

@@ -102,9 +102,11 @@ def _judged(evidence: Evidence, top: int) -> list[Table | tuple[str, ...]]:
             )
         )
     title, shown = _cut(rows, top, "Not as asked")
-    table = Table(
-        title, ("Verdict", "Layer", "Asked", "Built", "ms", "Share", "Why"), shown, right=("ms", "Share"), ratio="Layer"
-    )
+    columns: tuple[str, ...] = ("Verdict", "Layer", "Asked", "Built", "ms", "Share", "Why")
+    if all(layer.time_ms is None for layer in layers):
+        columns = (*columns[:4], columns[6])
+        shown = tuple((*row[:4], row[6]) for row in shown)
+    table = Table(title, columns, shown, right=("ms", "Share"), ratio="Layer")
     used = {row[-1] for row in shown}
     reasons = tuple(
         f"[{number}] Probable cause: {advice.cause}. Remedy: {advice.remedy}."

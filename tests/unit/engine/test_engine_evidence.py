@@ -161,6 +161,7 @@ def test_names_only_and_empty_are_unknown(tmp_path: Path) -> None:
     assert names.layers[0].onnx_nodes == ("conv1", "relu1") and names.layers[0].nodes_from == "name"
     empty = read_evidence(write(tmp_path, "b.json", {"Layers": [], "Bindings": []}), asked="fp16")
     assert empty.readable and "unknown" in empty.headline()
+    assert empty.summary is None and empty.to_json()["summary"] is None  # never "0 fallbacks"
 
 
 def test_dynamic_shapes_are_unknown_unless_weights_speak(tmp_path: Path) -> None:
