@@ -24,7 +24,7 @@ from deploychain.environment import fact
 from deploychain.errors import ArtifactError, CapabilityError, ConfigError, StageError
 from deploychain.failure import translate
 from deploychain.job import Job, Stage, StageResult
-from deploychain.outcome import RunResult, StageRow, collect
+from deploychain.outcome import NOT_SELECTED, RunResult, StageRow, collect
 from deploychain.records import to_json
 from deploychain.settings import STAGE_ORDER, Settings
 from deploychain.stages import registry
@@ -224,7 +224,7 @@ class _Session:
                     where=stage.name,
                     remedy="run without --only/--from, or select it too",
                 )
-            return StageRow(stage.name, "not-run", "not selected")
+            return StageRow(stage.name, "not-run", NOT_SELECTED)
         return self._execute(stage, settings, key, causes)
 
     def preview(self, stage: Stage, settings: Settings, selected: bool) -> StageRow:
@@ -236,7 +236,7 @@ class _Session:
             return StageRow(stage.name, "cached", "nothing changed", found.seconds, found)
         self.stale_kinds.update(dict.fromkeys(stage.produces, stage.name))
         if not selected:
-            return StageRow(stage.name, "not-run", "not selected")
+            return StageRow(stage.name, "not-run", NOT_SELECTED)
         if stage.name in self.force:
             return StageRow(stage.name, "stale", "--force")
         if waits:
@@ -297,7 +297,7 @@ class _Session:
                 notes=tuple(notes),
                 seconds=round(time.monotonic() - began, 3),
             )
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # the task's code may call sys.exit()
             file = self.pipeline.task.file if self.pipeline.task else None
             raise translate(error, stage.name, file, self.workspace.root) from error
         finally:
@@ -361,14 +361,14 @@ def _start_files(pipeline: Pipeline) -> dict[str, Path]:
         files["data"] = (pipeline.settings.data, ("data",))
     made = {}
     for kind, (text, key) in files.items():
-        path = (pipeline.base / text).resolve()
+        path = pipeline.base / text
         if not path.is_file():
             raise ConfigError(
                 f"{'.'.join(key)}: the file {path} does not exist",
                 where=pipeline.where(*key),
                 remedy="the path is relative to the pipeline file",
             )
-        made[kind] = path
+        made[kind] = path.resolve()
     return made
 
 
@@ -386,9 +386,7 @@ def _feeds(stage: Stage, chain: Sequence[tuple[Stage, Settings]], selected: Sequ
 def _watched(pipeline: Pipeline) -> list[Path]:
     found: list[Path] = []
     for index, pattern in enumerate(pipeline.settings.watch):
-        anchor = Path(pattern)
-        matches = sorted(pipeline.base.glob(pattern)) if not anchor.is_absolute() else [anchor]
-        files = [p.resolve() for p in matches if p.is_file()]
+        files = [p.resolve() for p in _matches(pipeline.base, pattern) if p.is_file()]
         if not files:
             raise ConfigError(
                 f"watch: {pattern!r} matches no file",
@@ -397,6 +395,14 @@ def _watched(pipeline: Pipeline) -> list[Path]:
             )
         found.extend(files)
     return found
+
+
+def _matches(base: Path, pattern: str) -> list[Path]:
+    anchor = Path(pattern).anchor
+    try:
+        return sorted(Path(anchor).glob(pattern.removeprefix(anchor)) if anchor else base.glob(pattern))
+    except ValueError:  # empty, or "a**b"
+        return []
 
 
 def _key(name: str, causes: Mapping[str, str]) -> str:

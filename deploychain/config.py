@@ -52,14 +52,13 @@ def load_pipeline(file: Path, overrides: Sequence[str] = ()) -> Pipeline:
     raw, lines = load_yaml(file)
     for text in overrides:
         _override(raw, text)
-    start = raw.get("start")
     stages = raw.get("stages")
-    if stages is None and isinstance(start, Mapping):
-        raw["stages"] = {name: {} for name in _stages_after(start)}
-    elif isinstance(stages, dict):
+    if isinstance(stages, dict):
         # `weights:` with nothing behind it runs with its defaults; `qat: false` leaves the stage out.
         raw["stages"] = {k: ({} if v is None else v) for k, v in stages.items() if v is not False}
-    elif stages is not None:
+    elif stages is None:
+        raw["stages"] = _default_stages(raw)
+    else:
         raise ConfigError(
             f"stages: expected a mapping of stage names to settings, found {_kind(stages)}",
             where=_where(file, lines, ("stages",)),
@@ -103,7 +102,7 @@ def load_yaml(file: Path) -> tuple[dict[str, Any], dict[Key, int]]:
         node = loader.get_single_node()
         lines: dict[Key, int] = {}
         if node is not None:
-            if _expanded_size(node, {}, ()) > MAX_NODES:
+            if _expanded_size(node, {}, (), file) > MAX_NODES:
                 raise ConfigError("aliases expand to too many values", where=str(file), remedy="write them out")
             _collect(node, (), lines, file)
         value = loader.construct_document(node) if node is not None else None
@@ -163,12 +162,15 @@ def _explain(
     where = _where(file, lines, loc)
     short = ".".join(str(part) for part in (loc[1:] if loc and loc[0] == "stages" else loc))
     for text in overrides:
-        key = text.partition("=")[0]
-        if key in (name, short):
+        key = text.partition("=")[0].strip()
+        if key in (name, short) or key.startswith(f"{name}."):
             where = f"--set {text}"
     if error["type"] == "extra_forbidden":
         what = "unknown stage" if loc[:-1] == ("stages",) else "unknown key"
-        return ConfigError(f"{name}: {what}", where=where, remedy=nearest(str(loc[-1]), _fields_at(model, loc[:-1])))
+        valid = _fields_at(model, loc[:-1])
+        if where.startswith("--set") and len(loc) == 1:
+            valid += STAGE_ORDER  # `--set train.epochs=3` is short for stages.train.epochs
+        return ConfigError(f"{name}: {what}", where=where, remedy=nearest(str(loc[-1]), valid))
     found = error.get("input")
     expected = str(error["msg"]).removeprefix("Value error, ")
     if error["type"] == "literal_error":
@@ -207,12 +209,13 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
     return None
 
 
-def _stages_after(start: Mapping[str, Any]) -> tuple[str, ...]:
-    if start.get("onnx"):
-        return ("plan", "build", "evaluate", "compare")
-    if start.get("weights"):
-        return ("qat", "export", "plan", "build", "evaluate", "compare")
-    return ("weights", "qat", "export", "plan", "build", "evaluate", "compare")
+def _default_stages(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Everything behind what the chain starts from."""
+    start = raw.get("start")
+    first = "train"
+    if isinstance(start, Mapping):
+        first = "plan" if start.get("onnx") else "qat" if start.get("weights") else "weights"
+    return {name: {} for name in STAGE_ORDER[STAGE_ORDER.index(first) :]}
 
 
 def _override(raw: dict[str, Any], text: str) -> None:
@@ -228,8 +231,8 @@ def _override(raw: dict[str, Any], text: str) -> None:
         parsed = yaml.safe_load(value) if value.strip() else None
     except yaml.YAMLError:
         raise ConfigError(f"the value of {text!r} is not valid YAML", where="--set", remedy="quote it") from None
-    if parts[0] == "stages" and raw.get("stages") is None and not raw.get("start"):
-        raw["stages"] = {name: {} for name in STAGE_ORDER}
+    if parts[0] == "stages" and raw.get("stages") is None:
+        raw["stages"] = _default_stages(raw)  # to set one key is not to leave the other stages out
     here = raw
     for part in parts[:-1]:
         child = here.get(part)
@@ -275,10 +278,10 @@ def _collect(node: yaml.Node, path: Key, lines: dict[Key, int], file: Path) -> N
             _collect(child, (*path, index), lines, file)
 
 
-def _expanded_size(node: yaml.Node, sizes: dict[int, int], above: tuple[int, ...]) -> int:
+def _expanded_size(node: yaml.Node, sizes: dict[int, int], above: tuple[int, ...], file: Path) -> int:
     if id(node) in above or len(above) > 50:
         raise ConfigError(
-            "the document contains itself or is nested too deeply", where=f"line {node.start_mark.line + 1}"
+            "the document contains itself or is nested too deeply", where=f"{file}:{node.start_mark.line + 1}"
         )
     if id(node) not in sizes:
         children: list[yaml.Node] = []
@@ -286,7 +289,7 @@ def _expanded_size(node: yaml.Node, sizes: dict[int, int], above: tuple[int, ...
             children = [child for pair in node.value for child in pair]
         elif isinstance(node, yaml.SequenceNode):
             children = list(node.value)
-        sizes[id(node)] = 1 + sum(_expanded_size(child, sizes, (*above, id(node))) for child in children)
+        sizes[id(node)] = 1 + sum(_expanded_size(child, sizes, (*above, id(node)), file) for child in children)
     return sizes[id(node)]
 
 

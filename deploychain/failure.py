@@ -11,13 +11,15 @@ from deploychain.errors import CapabilityError, DeploychainError, StageError
 from deploychain.task import place_in
 
 
-def translate(error: Exception, stage: str, task_file: Path | None, root: Path) -> DeploychainError:
+def translate(error: BaseException, stage: str, task_file: Path | None, root: Path) -> DeploychainError:
     """Any exception of a stage, as one line of what, where and what to do."""
     if isinstance(error, DeploychainError):
         if not error.where:
             error.where = stage
         return error
     text = f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"
+    if isinstance(error, SystemExit):
+        text = f"sys.exit({error.code!r})"
     full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
     full = full or "No space left" in text or "PytorchStreamWriter failed" in text
     if full or shutil.disk_usage(root).free < 1 << 16:

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from deploychain.artifact import sha256_of
 from deploychain.records import RUN_SCHEMA, to_json
 from deploychain.workspace import Record, Workspace
 
+NOT_SELECTED = "not selected"
 Status = Literal["ran", "cached", "not-run", "failed", "stale", "waiting"]
 
 
@@ -48,7 +50,8 @@ class RunResult:
 
     @property
     def ok(self) -> bool:
-        return all(row.status in ("ran", "cached") for row in self.stages)
+        """Everything that was asked for is up to date: a stage that was not selected was not asked for."""
+        return all(row.status in ("ran", "cached") or row.reason == NOT_SELECTED for row in self.stages)
 
     def to_dict(self) -> dict[str, Any]:
         made: dict[str, Any] = to_json(
@@ -83,8 +86,9 @@ def collect(workspace: Workspace, rows: list[StageRow]) -> RunResult:
         if engine.get("summary"):
             result.layers[engine["name"]] = {"total": engine["summary"]["compute_layers"], **engine["summary"]}
     if compared:
+        # By content: after a change of settings and back, the copy is newer than the result and still another one.
         copy = workspace.root / "comparison.json"
-        if not copy.is_file() or copy.stat().st_mtime_ns < artifact.mtime_ns or copy.stat().st_size != artifact.size:
+        if not copy.is_file() or sha256_of(copy) != artifact.sha256:
             part = workspace.root / ".comparison.json.part"
             shutil.copyfile(artifact.path, part)
             part.replace(copy)

@@ -20,7 +20,7 @@ AxisName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 class Settings(BaseModel):
     """Base: frozen, and an unknown key is an error."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class TrainSettings(Settings):
@@ -170,7 +170,7 @@ class BuildSettings(Settings):
         "auto", description="auto: tensorrt, else tensorrt_rtx (builds without a GPU)."
     )
     engines: tuple[Literal["fp32", "fp16", "int8"], ...] = ("fp32", "fp16", "int8")
-    compute_capability: Annotated[str, Field(pattern=r"^\d{1,2}\.\d$")] = Field(
+    compute_capability: Annotated[str, Field(pattern=r"^\d{1,2}\.\d$", coerce_numbers_to_str=True)] = Field(
         "8.9", description="Target of an ahead-of-time build, for example 8.6, 8.9 or 12.0."
     )
     shapes: dict[str, ShapeRange] = Field(

@@ -92,27 +92,35 @@ class TaskRef:
                 f"task is {text!r}", remedy='write it as "task.py:ClassName" or "package.module:ClassName"'
             )
         if place.endswith(".py"):
-            file = (base / place).resolve()
+            file = base / place
             if not file.is_file():
                 raise ConfigError(
                     f"the task file {file} does not exist", remedy="the path is relative to pipeline.yaml"
                 )
-            return cls(text, file, None, attribute, args)
+            return cls(text, file.resolve(), None, attribute, args)
         return cls(text, None, place, attribute, args)
 
     def fingerprint(self) -> str:
-        """sha256 over the task's code: every .py file of the task's folder, so that helper modules count too."""
-        digest = hashlib.sha256(f"{self.attribute} {sorted(self.args.items())!r}".encode())
+        """sha256 over the task's code: every .py file of the task's folder or package, so that helpers count too.
+
+        Raises:
+            ConfigError: a file cannot be read.
+        """
+        digest = hashlib.sha256(f"{self.source} {sorted(self.args.items())!r}".encode())
         if self.file is not None:
-            for path in sorted(self.file.parent.glob("**/*.py")):
-                relative = path.relative_to(self.file.parent)
+            folders = [self.file.parent]
+        else:
+            assert self.module is not None
+            folders, files = _code_of(self.module)
+            for path in files:
+                digest.update(_bytes(path))
+        for folder in folders:
+            for path in sorted(folder.glob("**/*.py")):
+                relative = path.relative_to(folder)
                 if any(part.startswith(".") or part in ("runs", "__pycache__") for part in relative.parts):
                     continue
-                digest.update(str(relative).encode() + b"\0" + path.read_bytes())
-        elif self.module is not None:
-            spec = importlib.util.find_spec(self.module.partition(".")[0])
-            origin = spec.origin if spec else None
-            digest.update(Path(origin).read_bytes() if origin and Path(origin).is_file() else self.module.encode())
+                if path.is_file():
+                    digest.update(str(relative).encode() + b"\0" + _bytes(path))
         return digest.hexdigest()
 
     def load(self) -> Task:
@@ -132,7 +140,7 @@ class TaskRef:
             )
         try:
             task = made(**self.args) if callable(made) else made
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise ConfigError(
                 f"the task could not be made: {type(error).__name__}: {error}",
                 where=place_in(error, self.file),
@@ -168,12 +176,32 @@ class TaskRef:
                 del sys.modules[name]
                 raise
             return module
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # a script that calls sys.exit() when it is imported
             raise ConfigError(
                 f"the task does not import: {type(error).__name__}: {error}",
                 where=place_in(error, self.file) or self.source,
                 remedy="`deploychain doctor` lists missing packages" if isinstance(error, ImportError) else "",
             ) from error
+
+
+def _code_of(module: str) -> tuple[list[Path], list[Path]]:
+    """Folders of a package, or the file of a single module; neither where it is not found: then `load` tells it."""
+    try:
+        spec = importlib.util.find_spec(module.partition(".")[0])
+    except (ImportError, ValueError):
+        return [], []
+    if spec is None:
+        return [], []
+    if spec.submodule_search_locations is not None:
+        return [Path(folder) for folder in spec.submodule_search_locations], []
+    return [], [Path(spec.origin)] if spec.origin and Path(spec.origin).is_file() else []
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"cannot read the task's code: {error.strerror}", where=str(path)) from None
 
 
 def place_in(error: BaseException, file: Path | None) -> str:

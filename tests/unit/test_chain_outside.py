@@ -1,0 +1,89 @@
+"""What reaches the chain from outside: the user's code, file patterns, and who reads ``ok`` and comparison.json."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deploychain import chain
+from deploychain.config import load_pipeline
+from deploychain.errors import ConfigError, StageError
+from deploychain.job import Job, Stage, StageResult
+
+
+def stage(name: str, requires: tuple[str, ...], produces: str, text: str = "{}") -> Stage:
+    def run(job: Job[Any]) -> StageResult:
+        (job.out / "out.txt").write_text(text)
+        return StageResult({produces: "out.txt"})
+
+    return Stage(name, 1, requires, (), (produces,), (), False, run)
+
+
+def pipeline(tmp_path: Path, text: str, *sets: str) -> Any:
+    file = tmp_path / "pipeline.yaml"
+    file.write_text(text)
+    return load_pipeline(file, sets)
+
+
+def use(monkeypatch: pytest.MonkeyPatch, *stages: Stage) -> None:
+    monkeypatch.setattr(chain, "registry", lambda: {s.name: s for s in stages})
+
+
+def test_code_that_calls_sys_exit_is_a_failed_stage_not_a_success(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def leave(job: Job[Any]) -> StageResult:
+        raise SystemExit(0)
+
+    use(monkeypatch, Stage("train", 1, (), (), ("checkpoint",), (), False, leave))
+    with pytest.raises(StageError, match=r"sys\.exit\(0\)"):
+        chain.run(pipeline(tmp_path, "stages: {train: }\n"))
+    assert not list((tmp_path / "runs").glob("*/cache/*"))
+
+
+def test_ok_means_that_everything_asked_for_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, stage("train", (), "checkpoint"), stage("weights", ("checkpoint",), "weights"))
+    made = pipeline(tmp_path, "stages: {train: , weights: }\n")
+    assert not chain.dry_run(made).ok
+    first = chain.run(made, selection=chain.Selection(last="train"))
+    assert [row.status for row in first.stages] == ["ran", "not-run"]
+    assert first.ok
+    assert chain.run(made).ok and chain.dry_run(made).ok
+
+
+def test_comparison_json_follows_the_settings_there_and_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def compare(job: Job[Any]) -> StageResult:
+        # Equal length for both settings: only the content tells them apart.
+        (job.out / "c.json").write_text(json.dumps({"evals": [], "engines": [], "n": job.settings.worst_samples}))
+        return StageResult({"comparison": "c.json"})
+
+    use(monkeypatch, Stage("compare", 1, (), (), ("comparison",), (), False, compare))
+    for count in (3, 4, 3):
+        made = pipeline(tmp_path, "name: p\nstages: {compare: }\n", f"compare.worst_samples={count}")
+        result = chain.run(made)
+        assert json.loads((result.run_dir / "comparison.json").read_text())["n"] == count
+
+
+@pytest.mark.parametrize("pattern", ["", "a**b", "/no/such/*.npz", "a\0b"])
+def test_a_watch_pattern_without_files_is_told(pattern: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, stage("train", (), "checkpoint"))
+    made = pipeline(tmp_path, f"watch: [{json.dumps(pattern)}]\nstages: {{train: }}\n")
+    with pytest.raises(ConfigError, match="matches no file"):
+        chain.dry_run(made)
+
+
+def test_an_absolute_watch_pattern_is_a_pattern_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, stage("train", (), "checkpoint"))
+    (tmp_path / "one.npz").write_bytes(b"1")
+    made = pipeline(tmp_path, f"watch: [{tmp_path}/*.npz]\nstages: {{train: }}\n")
+    assert chain.dry_run(made).stages[0].status == "stale"
+
+
+def test_a_null_byte_in_a_start_path_is_a_missing_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, stage("weights", ("checkpoint",), "weights"))
+    made = pipeline(tmp_path, 'start: {checkpoint: "a\\0b"}\nstages: {weights: }\n')
+    with pytest.raises(ConfigError, match="does not exist"):
+        chain.dry_run(made)
