@@ -26,6 +26,11 @@ from deploychain.task import TaskRef  # noqa: E402
 pytestmark = pytest.mark.chain
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
+ENVIRONMENT = {
+    **os.environ,
+    "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+    "OMP_NUM_THREADS": "1",
+}
 
 
 def job(folder: Path, notes: list[str], task_args: dict[str, Any] | None = None, **settings: Any) -> Job[TrainSettings]:
@@ -117,7 +122,7 @@ def torchrun(script: Path, *args: Path) -> subprocess.CompletedProcess[str]:
             sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
             str(script), *map(str, args),
         ],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        env=ENVIRONMENT,
         capture_output=True,
         text=True,
         timeout=180,
@@ -143,7 +148,7 @@ def test_workers_end_when_the_parent_is_killed(tmp_path: Path) -> None:
     )
     child = subprocess.Popen(
         [sys.executable, "-c", code, json.dumps(dump_job(made))],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        env=ENVIRONMENT,
         start_new_session=True,
     )
     index = made.scratch / "resume.json"

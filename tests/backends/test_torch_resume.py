@@ -24,6 +24,7 @@ from deploychain.errors import ArtifactError  # noqa: E402
 pytestmark = pytest.mark.chain
 CPU = torch.device("cpu")
 HERE = Path(__file__).parent
+PATHS = [str(HERE), str(HERE.parent.parent)]
 PLAN: dict[str, Any] = {
     "epochs": 4, "batch_size": 16, "precision": "fp16-mixed", "mixed_epochs": 3, "optimizer": "adamw", "lr": 0.01,
     "warmup_epochs": 0.5, "accumulate": 2, "clip_norm": 1.0, "ema": 0.9, "init_scale": 2.0**20, "growth_interval": 3,
@@ -78,7 +79,7 @@ def test_after_kill_9_the_result_is_that_of_an_uninterrupted_training(tmp_path: 
     torch.set_num_threads(1)
     child = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, str(tmp_path), json.dumps(PLAN)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parent.parent)])},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([*PATHS, os.environ.get("PYTHONPATH", "")])},
         stderr=subprocess.PIPE,
     )  # fmt: skip
     try:
