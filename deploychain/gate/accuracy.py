@@ -138,7 +138,8 @@ class _Subject:
         """The command that says which nodes cost it; it knows the steps below FP32."""
         stage, run = self.report.stage, self.context.run
         if stage == "qat" or stage.endswith(("-fp16", "-int8")):
-            return f"deploychain plan attribute {run} --stage {stage}"
+            pipeline = f" --pipeline {self.context.pipeline}" if self.context.pipeline else ""
+            return f"deploychain plan attribute {run}{pipeline} --stage {stage}"
         return f"deploychain report {run}"
 
     def _series(self, report: EvalReport, value: float) -> Values | None:

@@ -26,6 +26,7 @@ class Context:
     baseline: Baseline | None  # only one that may be compared with
     run: str = "RUN"  # how the run is called in the commands that look deeper
     device_changed: bool = False
+    pipeline: str = ""  # the pipeline file, for the same commands
 
     def seed(self, *names: str) -> int:
         """A seed of its own for each comparison, the same on every machine."""

@@ -24,6 +24,7 @@ def judge(
     baseline_problem: str = "",
     baseline_path: str = "",
     run: str = "RUN",
+    pipeline: str = "",
     today: datetime.date | None = None,
 ) -> GateResult:
     """Decide whether what was measured may go in.
@@ -34,7 +35,7 @@ def judge(
         baseline: the accepted baseline, verified; None judges without one.
         baseline_problem: why there is none although one is wanted (missing, damaged, hand-edited): not comparable.
         baseline_path: shown in the result.
-        run: how the run is called in the commands that look deeper.
+        run, pipeline: how they are called in the commands that look deeper.
         today: for waivers that end; None: they are taken as holding.
 
     Missing evidence, numbers that are not finite and an empty comparison are never a pass.
@@ -58,7 +59,7 @@ def judge(
         checks.append(Check("", "baseline", Status.NOT_COMPARABLE, baseline_problem))
     else:
         checks.append(Check("", "baseline", Status.NOTE, "judged without a baseline: a slow decline stays unseen"))
-    context = Context(comparison, limits, usable, run, "device" in changed)
+    context = Context(comparison, limits, usable, run, "device" in changed, pipeline)
     questions: list[Question] = []
     for found in _all(context):
         if isinstance(found, Question):

@@ -137,6 +137,7 @@ def judge_run(
         baseline_problem=problem,
         baseline_path="" if without_baseline else str(path),
         run=str(run),
+        pipeline=source.name if source.name.endswith("pipeline.yaml") else "",
         today=today or datetime.datetime.now(datetime.timezone.utc).date(),
     )
     return Session(result, comparison, source)

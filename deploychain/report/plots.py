@@ -113,7 +113,7 @@ def dot_plot(rows: Sequence[Dot], title: str, *, unit: str = "", log: bool = Fal
                 ElementTree.SubElement(root, "circle", small)
         dot = {"cx": f"{x(row.value):.1f}", "cy": f"{y:.1f}", "r": "4", "class": f"dot {row.tone}"}
         _tooltip(ElementTree.SubElement(root, "circle", dot), f"{row.label}: {number(row.value)} {unit}".strip())
-        _text(root, width - right + 8, y + 4, number(row.value, 4), "value")
+        _text(root, width - right + 8, y + 4, number(row.value, 2 if log else 4), "value")
     return ElementTree.tostring(root, encoding="unicode")
 
 
