@@ -23,7 +23,7 @@ from typing import Any
 from deploychain.artifact import Artifact, sha256_of
 from deploychain.errors import CapabilityError
 
-RECORD_SCHEMA = "deploychain.record/1"
+RECORD_SCHEMA = "deploychain.record/2"
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,14 @@ class Record:
     summary: Mapping[str, Any]
     notes: tuple[str, ...]
     seconds: float
+    companions: tuple[Artifact, ...] = ()  # files that belong to an artefact: external data of an ONNX model
 
     def by_kind(self) -> dict[str, Artifact]:
         return {a.kind: a for a in self.artifacts}
+
+    def intact(self) -> bool:
+        """Are all files of the stage, companions included, still as published?"""
+        return all(a.unchanged_on_disk() for a in (*self.artifacts, *self.companions))
 
 
 class Workspace:
@@ -85,7 +90,7 @@ class Workspace:
     def find(self, stage: str, key: str) -> Record | None:
         """The finished stage with this key, if its artefacts are still as published."""
         record = _read_record(self.root / "cache" / f"{stage}-{key}")
-        if record is None or record.key != key or not all(a.unchanged_on_disk() for a in record.artifacts):
+        if record is None or record.key != key or not record.intact():
             return None
         return record
 
@@ -127,23 +132,19 @@ class Workspace:
             artifacts: kind -> file name inside ``work``.
         """
         made = [Artifact.of(kind, work / name) for kind, name in artifacts.items()]
-        for artifact in made:
+        named = {artifact.path for artifact in made}
+        others = [
+            Artifact.of("companion", path) for path in sorted(work.rglob("*")) if path.is_file() and path not in named
+        ]
+        for artifact in (*made, *others):
             _sync(artifact.path)
         content = {
             "schema": RECORD_SCHEMA,
             "stage": stage,
             "key": key,
             "causes": dict(causes),
-            "artifacts": [
-                {
-                    "kind": a.kind,
-                    "file": str(a.path.relative_to(work)),
-                    "sha256": a.sha256,
-                    "size": a.size,
-                    "mtime_ns": a.mtime_ns,
-                }
-                for a in made
-            ],
+            "artifacts": [_row(artifact, work) for artifact in made],
+            "companions": [_row(artifact, work) for artifact in others],
             "summary": dict(summary),
             "notes": list(notes),
             "seconds": seconds,
@@ -229,21 +230,33 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
+def _row(artifact: Artifact, folder: Path) -> dict[str, Any]:
+    return {
+        "kind": artifact.kind,
+        "file": str(artifact.path.relative_to(folder)),
+        "sha256": artifact.sha256,
+        "size": artifact.size,
+        "mtime_ns": artifact.mtime_ns,
+    }
+
+
+def _artifact(row: Mapping[str, Any], folder: Path) -> Artifact:
+    path = folder / row["file"]
+    return Artifact(str(row["kind"]), path, str(row["sha256"]), int(row["size"]), int(row["mtime_ns"]))
+
+
 def _read_record(folder: Path) -> Record | None:
     """None where there is no record or it cannot be read: then the stage simply runs again."""
     try:
         raw = json.loads((folder / "record.json").read_text(encoding="utf-8"))
         if raw["schema"] != RECORD_SCHEMA:
             return None
-        artifacts = tuple(
-            Artifact(str(a["kind"]), folder / a["file"], str(a["sha256"]), int(a["size"]), int(a["mtime_ns"]))
-            for a in raw["artifacts"]
-        )
         return Record(
             stage=str(raw["stage"]),
             key=str(raw["key"]),
             causes={str(k): str(v) for k, v in raw["causes"].items()},
-            artifacts=artifacts,
+            artifacts=tuple(_artifact(row, folder) for row in raw["artifacts"]),
+            companions=tuple(_artifact(row, folder) for row in raw["companions"]),
             summary=dict(raw["summary"]),
             notes=tuple(str(n) for n in raw["notes"]),
             seconds=float(raw["seconds"]),

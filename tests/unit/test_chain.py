@@ -100,6 +100,16 @@ def test_a_damaged_artefact_is_noticed(tmp_path: Path, stages: dict[str, Stage])
     assert (again.run_dir / "weights" / "out.txt").read_text() == "weightstrain"
 
 
+def test_a_damaged_companion_is_noticed(tmp_path: Path, stages: dict[str, Stage]) -> None:
+    def external(job: Job[Any]) -> None:
+        (job.out / "out.txt.data").write_text("weights of a large model")
+
+    stages["weights"] = stage("weights", ("checkpoint",), "weights", external)
+    result = run(tmp_path)
+    (result.run_dir / "weights" / "out.txt.data").unlink()
+    assert statuses(run(tmp_path)) == ["cached", "ran", "cached"]
+
+
 def test_same_size_and_time_tampering_is_caught_when_the_file_is_used(tmp_path: Path, stages: dict[str, Stage]) -> None:
     result = run(tmp_path)
     file = result.run_dir / "train" / "out.txt"
