@@ -192,9 +192,9 @@ class _Assembler:
             )
         joined = self._join(layers, profile, listing_path, profile_path)
         layers = self._origins(layers, model, joined)
-        asked, asked_from, source_run = self._asked(layers)
+        asked, asked_from, source_run = self._asked(layers, run)
         strong = self._strongly_typed(listing, source_run)
-        wanted, quantised = self._request(model, requested, strong)
+        wanted, quantised = self._request(model, requested, strong, source_run)
         judged = judge_layers(
             layers,
             asked,
@@ -375,8 +375,9 @@ class _Assembler:
 
     # -- what was asked ---------------------------------------------------------------------------------------
 
-    def _asked(self, layers: tuple[LayerRecord, ...]) -> tuple[Precision | None, str, Run | None]:
-        pool = [self.wanted_run] if self.wanted_run is not None else list(reversed(self.runs))
+    def _asked(self, layers: tuple[LayerRecord, ...], run: Run | None) -> tuple[Precision | None, str, Run | None]:
+        # The run that the layers are from says it best; else the last that does.
+        pool = [self.wanted_run] if self.wanted_run is not None else [run, *reversed(self.runs)]
         source = next((r for r in pool if r is not None and r.asked is not None), None)
         typed = next((r for r in pool if r is not None and r.strongly_typed), None)
         if self.asked is not None:
@@ -392,10 +393,12 @@ class _Assembler:
         return listing is not None and listing.source == "builder"
 
     def _request(
-        self, model: OnnxGraph | None, requested: Mapping[str, Precision] | None, strong: bool
+        self, model: OnnxGraph | None, requested: Mapping[str, Precision] | None, strong: bool, run: Run | None
     ) -> tuple[Mapping[str, Precision] | None, frozenset[str]]:
         if requested is not None:
             return requested, model.quantised if model is not None else frozenset()
+        if run is not None and run.requested is not None:
+            return run.requested, run.quantised
         if model is None or not strong:
             return None, frozenset()
         return model.requested, model.quantised

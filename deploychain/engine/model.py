@@ -17,6 +17,7 @@ FileKind = Literal[
     "profile",
     "times",
     "trex-metadata",
+    "engine-evidence",  # of this project's build stage
     "inspector-text",
     "builder-text",
     "polygraphy-inspect",
@@ -138,6 +139,8 @@ class Run:
     notes: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     facts: Mapping[str, object] = field(default_factory=dict)  # of other tools: what `debug precision` tried
+    requested: Mapping[str, Precision] | None = None  # ONNX node -> precision, where the network is at hand
+    quantised: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

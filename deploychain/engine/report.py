@@ -44,7 +44,12 @@ def build_report(evidence: Evidence, top: int = 10) -> Report:
     copies = _copies(evidence)
     if copies:
         blocks.append(copies)
+    many = len(evidence.runs) > 12
+    if many:
+        blocks.append((f"{len(evidence.runs)} runs; shown: those that did not pass, and the last (--json has all).",))
     for number, run in enumerate(evidence.runs, 1):
+        if many and run.status == "passed" and number < len(evidence.runs):
+            continue
         if not run.tool and not run.stats and not run.warnings and run.throughput_qps is None and not run.dla_layers:
             continue  # a listing of layers alone: nothing is known about the run
         blocks.extend(_run(run, number, len(evidence.runs)))

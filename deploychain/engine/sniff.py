@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+from deploychain.engine.chainfile import parse_engine_evidence
 from deploychain.engine.layerjson import parse_layer_json
 from deploychain.engine.log import read_log
 from deploychain.engine.model import FileKind, FileReading, Listing
@@ -102,6 +103,9 @@ def _json(path: Path, start: str) -> FileReading:
         run, problem = parse_trex_metadata(read_text(path, _MAX_JSON), name)
         return FileReading(name, "trex-metadata" if run else "other", problem, runs=(run,) if run else ())
     text = read_text(path, _MAX_JSON)
+    if '"deploychain.engine-evidence/' in start[:300]:
+        runs, problem = parse_engine_evidence(text, name)
+        return FileReading(name, "engine-evidence" if runs else "other", problem, runs=runs)
     if _LAYERS.search(start) or _LAYERS.search(text):
         listing, problem = parse_layer_json(text)
         if listing is not None:

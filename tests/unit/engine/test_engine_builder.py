@@ -1,7 +1,9 @@
+# ruff: noqa: E501 (lines of the real grammar are long)
 """TensorRT-RTX builder text (captured from real builds) and the judgement of its layers."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -154,3 +156,27 @@ def test_modules() -> None:
 def test_another_model_is_noticed() -> None:
     evidence = read_evidence([GOLDEN / "rtx-guard-lone.txt"], model=GOLDEN / "cnn-int8.onnx")
     assert any("built from another" in problem.text for problem in evidence.problems)
+
+
+def test_engine_evidence_of_the_build_stage(tmp_path: Path) -> None:
+    network = [
+        {"name": n, "type": t, "onnx_node": n, "inputs": [d], "outputs": [d], "input_tensors": ["i"], "output_tensors": ["o"]}
+        for n, t, d in (("/g/a/Conv", "CONVOLUTION", "HALF"), ("/g/guard/Conv", "CONVOLUTION", "FLOAT"), ("/g/b/Conv", "CONVOLUTION", "HALF"))
+    ]  # fmt: skip
+    text = (GOLDEN / "rtx-guard-lone.txt").read_text(encoding="utf-8")
+    engines = [
+        {"name": "fp16", "asked": "fp16", "built": True, "version": "1.7.1", "text": text, "network": network},
+        {"name": "int8", "asked": "int8", "built": False, "reason": "no kernel for /x"},
+    ]
+    path = tmp_path / "engine-evidence.json"
+    path.write_text(json.dumps({"schema": "deploychain.engine-evidence/1", "engines": engines}))
+    evidence = read_evidence(path)
+    assert evidence.inputs[0].kind == "engine-evidence" and [run.status for run in evidence.runs] == [
+        "passed",
+        "failed",
+    ]
+    assert evidence.summary is not None and (evidence.summary.demoted, evidence.summary.as_asked) == (1, 2)
+    assert evidence.asked is FP16 and evidence.passed is False
+    assert any("no kernel for /x" in problem.text for problem in evidence.problems)
+    path.write_text('{"schema": "deploychain.engine-evidence/1", "engines": [{}]}')
+    assert "damaged" in (read_evidence(path).inputs[0].problem or "")
