@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import importlib
 import importlib.util
@@ -67,6 +68,17 @@ class Task(Protocol):
 #   lower_is_better: Sequence[str]                           (metrics where lower is better)
 #   example() -> one batch of inputs                         (default: the first test samples)
 #   calibration_data() -> Dataset                            (default: train_data())
+
+
+def score(task: Task, outputs: Mapping[str, npt.NDArray[Any]], targets: Any) -> Any:
+    """What the task's `metrics` say. It gets copies: what it writes into them must not reach the next artefact."""
+    return task.metrics({name: array.copy() for name, array in outputs.items()}, copy.deepcopy(targets))
+
+
+def lower_is_better(task: Task | None) -> frozenset[str]:
+    """Names of the metrics where lower is better; a single name may stand without brackets."""
+    given = getattr(task, "lower_is_better", ()) or ()
+    return frozenset((given,) if isinstance(given, str) else given)
 
 
 @dataclass(frozen=True, slots=True)

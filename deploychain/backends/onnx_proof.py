@@ -244,7 +244,19 @@ class _Comparison:
 def _rounding_noise(
     callee: Callee, feed: Sequence[Tensor], name: str, reference: npt.NDArray[Any], seeds: int = 2
 ) -> float:
-    """Relative change of one output of the torch model when every layer's output carries FP32 rounding noise."""
+    """Relative change of one output of the torch model when every layer's output carries FP32 rounding noise.
+
+    Raises:
+        StageError: the model changes by itself; its own chance must not pass for rounding.
+    """
+    again = _errors(callee.call(*feed)[name].numpy(), reference)[0]
+    if again > ROUNDING_NOISE:
+        raise StageError(
+            f"the model is not deterministic in eval mode: the same input changes output {name!r} by {again:.2g} "
+            "from one call to the next",
+            where="model",
+            remedy="draw no random numbers in eval mode (dropout with training=True, torch.rand)",
+        )
     generator = torch.Generator()
 
     def noisy(module: nn.Module, args: object, output: object) -> object:

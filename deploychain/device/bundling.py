@@ -22,6 +22,7 @@ from deploychain.plan import ModelPlan, read_plan
 from deploychain.profiles import make_profiles
 from deploychain.records import EvalReport, to_json
 from deploychain.settings import BuildSettings
+from deploychain.task import lower_is_better, score
 
 if TYPE_CHECKING:
     from deploychain.config import Pipeline
@@ -269,14 +270,12 @@ def _save(arrays: Arrays, prefix: str, files: dict[str, Path], scratch: Path) ->
 
 def _scores(data: _Data, outputs: Arrays) -> Scores:
     if data.task is not None:
-        return read_scores(
-            data.task.metrics({n: a.copy() for n, a in outputs.items()}, data.targets), data.samples, data.classes
-        )
+        return read_scores(score(data.task, outputs, data.targets), data.samples, data.classes)
     return score_classes(outputs, data.targets, data.samples, data.classes)
 
 
 def _directions(data: _Data, evals: tuple[EvalReport, ...]) -> dict[str, str]:
-    lower = set(getattr(data.task, "lower_is_better", ()) or ())
+    lower = lower_is_better(data.task)
     return {name: "lower" if name in lower else "higher" for name in evals[0].metrics}
 
 

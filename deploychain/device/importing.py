@@ -18,6 +18,7 @@ from deploychain.device.result import DeviceResult, EngineResult, read_result
 from deploychain.errors import ArtifactError, DeploychainError
 from deploychain.numerics.scores import read_scores
 from deploychain.records import COMPARISON_SCHEMA, Comparison, EvalReport, Provenance, to_json
+from deploychain.task import score
 
 if TYPE_CHECKING:
     from deploychain.task import Task
@@ -136,7 +137,7 @@ def _evaluation(
         if count != result.samples:
             notes.append(f"{stage}: the task's metrics need all {result.samples} samples, the device ran {count}")
             return report
-        scores = read_scores(task.metrics(outputs, targets), count, report.sample_classes)
+        scores = read_scores(score(task, outputs, targets), count, report.sample_classes)
     except DeploychainError as error:
         notes.append(f"{stage}: the task's metrics were not taken: {error}")
         return report

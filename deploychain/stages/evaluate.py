@@ -22,6 +22,7 @@ from deploychain.numerics.errors import compare_outputs
 from deploychain.numerics.scores import Scores, data_sha256, read_classes, read_scores
 from deploychain.records import EVALS_SCHEMA, EvalReport, to_json
 from deploychain.settings import EvaluateSettings
+from deploychain.task import lower_is_better, score
 
 if TYPE_CHECKING:
     from deploychain.backends.runners import Run, Runner
@@ -50,11 +51,9 @@ class _Data:
     classes: tuple[str, ...] = ()
 
     def scores(self, outputs: Mapping[str, npt.NDArray[Any]]) -> Scores:
-        """Metrics of one artefact. The task gets copies: it may write into them."""
+        """Metrics of one artefact."""
         if self.task is not None:
-            return read_scores(
-                self.task.metrics({n: a.copy() for n, a in outputs.items()}, self.targets), self.samples, self.classes
-            )
+            return read_scores(score(self.task, outputs, self.targets), self.samples, self.classes)
         if self.targets is None:
             return Scores()
         scores = next((a for a in outputs.values() if a.dtype.kind == "f" and a.ndim == 2 and a.shape[1] > 1), None)
@@ -296,7 +295,7 @@ def _autocast(job: Job[EvaluateSettings]) -> Literal["fp16", "bf16"]:
 
 
 def _directions(task: Task | None, metrics: Mapping[str, Any]) -> dict[str, Literal["higher", "lower"]]:
-    lower = set(getattr(task, "lower_is_better", ()) or ())
+    lower = lower_is_better(task)
     unknown = sorted(lower - set(metrics))
     if unknown:
         raise StageError(

@@ -13,7 +13,7 @@ from deploychain.errors import ArtifactError
 from deploychain.job import Job
 from deploychain.numerics.drop import Arrays, Metric, top1
 from deploychain.settings import PlanSettings
-from deploychain.task import Task
+from deploychain.task import Task, lower_is_better, score
 
 
 @dataclass(frozen=True)
@@ -74,10 +74,10 @@ def from_task(task: Task, limit: int, seed: int) -> Calibration:
             break
     inputs = {key: np.concatenate(arrays) for key, arrays in parts.items()}
     joined = torch_data.join_targets(targets)
-    lower = tuple(getattr(task, "lower_is_better", ()))
+    lower = lower_is_better(task)
 
     def metric(outputs: Arrays) -> float:
-        means = metric_means(task.metrics({n: a.copy() for n, a in outputs.items()}, joined))
+        means = metric_means(score(task, outputs, joined))
         first = next(iter(means))
         return -means[first] if first in lower else means[first]
 

@@ -251,3 +251,17 @@ def test_a_model_with_an_input_that_is_no_tensor(tmp_path: Path) -> None:
 
     with pytest.raises(StageError, match="input 'scale' is a float, not a tensor"):
         export(Two(), (IMAGES[:2], 2.0), tmp_path / "m.onnx")
+
+
+def test_the_models_own_chance_does_not_pass_for_rounding(tmp_path: Path) -> None:
+    # 0.5 % of noise is more than the tolerance and less than four times the noise that would be measured.
+    class Noisy(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.head = nn.Linear(64, 4)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.head(x.flatten(1) * (1 + 5e-3 * torch.randn_like(x.flatten(1))))
+
+    error = refused(tmp_path, Noisy())
+    assert "not deterministic in eval mode" in error.message and "'output'" in error.message
