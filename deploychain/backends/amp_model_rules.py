@@ -181,13 +181,14 @@ class _Audit:
 
     def run(self, model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """One forward pass, in which AlphaDropout is matched with what feeds it."""
+        calls = _RecordFunctions()
         made: dict[int, nn.Module] = {}
         keep: list[torch.Tensor] = []  # so that no id is used twice
 
         def before(module: nn.Module, inputs: Any) -> None:
             if isinstance(module, (nn.AlphaDropout, nn.FeatureAlphaDropout)) and inputs:
                 feeder = made.get(id(inputs[0]))
-                if not isinstance(feeder, nn.SELU) and "selu" not in str(getattr(inputs[0], "grad_fn", "")).lower():
+                if not any(inputs[0] is made_by_selu for made_by_selu in calls.selus):
                     self.found(
                         "R16", Severity.WARNING, names.get(id(module), ""),
                         f"AlphaDropout is fed by {type(feeder).__name__ if feeder is not None else 'no SELU'}: it keeps mean and variance of "
@@ -204,7 +205,7 @@ class _Audit:
             h for m in model.modules() for h in (m.register_forward_pre_hook(before), m.register_forward_hook(after))
         ]
         try:
-            with torch.enable_grad(), _RecordFunctions() as calls:
+            with calls:
                 outputs = model.eval()(*args, **kwargs)
         finally:
             for handle in handles:
@@ -285,10 +286,15 @@ class _RecordFunctions(TorchFunctionMode):
     def __init__(self) -> None:
         super().__init__()
         self.names: set[str] = set()
+        self.selus: list[torch.Tensor] = []  # kept, so that no id is used twice
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.names.add(getattr(func, "__name__", ""))
-        return func(*args, **(kwargs or {}))
+        name = getattr(func, "__name__", "")
+        self.names.add(name)
+        result = func(*args, **(kwargs or {}))
+        if name in ("selu", "selu_") and isinstance(result, torch.Tensor):
+            self.selus.append(result)
+        return result
 
 
 def _has_autocast(op: str) -> bool:

@@ -298,8 +298,8 @@ class Monitor:
     def _arm(self) -> None:
         self._batch = StatsBatch()
         self._order = {}
-        # After a skip, and on the first step, everything is read at once; else the two sides take turns.
-        everything = self._follow > 0 or self._step == 0
+        # With every=1, after a skip, and on the first step everything is read at once; else the two sides take turns.
+        everything = self.every == 1 or self._follow > 0 or self._step == 0
         self._turn = not self._turn
         self._activations, self._gradients = everything or self._turn, everything or not self._turn
         self._handles = [self._model.register_forward_pre_hook(self._before_forward)]

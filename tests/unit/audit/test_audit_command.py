@@ -68,7 +68,9 @@ def test_json_form_and_exit_1(capsys: pytest.CaptureFixture[str], tmp_path: Path
     assert document["files"] == 2
     assert [(f["rule"], f["severity"], f["path"]) for f in document["findings"]] == [("R07", "error", str(ERROR))]
     assert document["findings"][0]["line"] == next(
-        i for i, line in enumerate(ERROR.read_text().splitlines(), start=1) if line.strip().startswith("clip_grad_norm_(")
+        i
+        for i, line in enumerate(ERROR.read_text().splitlines(), start=1)
+        if line.strip().startswith("clip_grad_norm_(")
     )
     assert document["problems"][0]["path"] == str(broken)
 
@@ -96,7 +98,7 @@ def test_exit_codes(capsys: pytest.CaptureFixture[str], arguments: list[str], co
 
 def test_text_shows_place_rule_consequence_and_fix(capsys: pytest.CaptureFixture[str]) -> None:
     _, out = call(capsys, str(ERROR))
-    assert "r07_plain.py:14:9: error R07 unscale-before-clip" in out
+    assert "r07_plain.py:13:9: error R07 unscale-before-clip" in out
     assert "1/65536" in out
     assert "+ scaler.unscale_(optimizer)" in out
     assert out.rstrip().endswith("1 error, 0 warnings, 0 notes in 1 file")
@@ -106,7 +108,7 @@ def test_github_commands_escape(capsys: pytest.CaptureFixture[str]) -> None:
     _, out = call(capsys, str(ERROR), "--format", "github")
     line = out.strip()
     assert line.startswith("::error file=")
-    assert ",line=14,col=9,title=R07::" in line
+    assert ",line=13,col=9,title=R07::" in line
     assert "\n" not in line and "%0A" in line
 
 
@@ -158,7 +160,9 @@ def test_explain_shows_belief_and_truth(capsys: pytest.CaptureFixture[str]) -> N
     code, out = call(capsys, "--explain", "r8")
     assert code == 0
     assert out.startswith("R08 half-params-in-training")
-    assert "Often said:" in out and "Measured:" in out and "Attempting to unscale FP16 gradients" in " ".join(out.split())
+    assert (
+        "Often said:" in out and "Measured:" in out and "Attempting to unscale FP16 gradients" in " ".join(out.split())
+    )
     assert call(capsys, "--explain", "R29")[0] == 2
 
 

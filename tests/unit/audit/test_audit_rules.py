@@ -115,7 +115,12 @@ def test_zero_grad_under_the_condition_of_the_step_is_enough() -> None:
 
 def test_zero_grad_in_the_first_iteration_only_is_not_enough() -> None:
     assert "R03" in rules_of(
-        "if i == 0:", "    optimizer.zero_grad()", *FORWARD, "scaler.scale(loss).backward()", "scaler.step(optimizer)", "scaler.update()"
+        "if i == 0:",
+        "    optimizer.zero_grad()",
+        *FORWARD,
+        "scaler.scale(loss).backward()",
+        "scaler.step(optimizer)",
+        "scaler.update()",
     )
 
 
@@ -145,7 +150,13 @@ def test_gradient_averaging_is_linear_and_clipping_is_not() -> None:
 
 
 def test_update_once_after_two_optimisers_is_right() -> None:
-    body = ("optimizer.zero_grad()", "other.zero_grad()", *FORWARD, "scaler.scale(loss).backward()", "scaler.step(optimizer)")
+    body = (
+        "optimizer.zero_grad()",
+        "other.zero_grad()",
+        *FORWARD,
+        "scaler.scale(loss).backward()",
+        "scaler.step(optimizer)",
+    )
     assert rules_of(*body, "scaler.step(other)", "scaler.update()") == set()
 
 
@@ -170,7 +181,9 @@ def f(model, x):
     assert {f.rule for f in audit_text(text).findings} == ({"R09"} if dtype == "float16" else set())
 
 
-@pytest.mark.parametrize(("eps", "found"), [("1e-5", False), ("1e-6", False), ("1e-7", False), ("2.98e-8", True), ("1e-12", True)])
+@pytest.mark.parametrize(
+    ("eps", "found"), [("1e-5", False), ("1e-6", False), ("1e-7", False), ("2.98e-8", True), ("1e-12", True)]
+)
 def test_eps_limit_is_2_to_the_minus_25(eps: str, found: bool) -> None:
     text = f"import torch\ndef f(x):\n    h = x.half()\n    return h / (h.abs().max() + {eps})\n"
     assert bool([f for f in audit_text(text).findings if f.rule == "R09"]) is found

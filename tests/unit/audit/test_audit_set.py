@@ -56,6 +56,8 @@ def test_table(capsys: pytest.CaptureFixture[str]) -> None:
             found[rule] += rule in got
     false = sum(len(audit_paths([file]).findings) for file in SOUND)
     with capsys.disabled():
-        print(f"\naudit set: {sum(found.values())} of {sum(planted.values())} planted found, {false} findings on {len(SOUND)} sound")
+        print(
+            f"\naudit set: {sum(found.values())} of {sum(planted.values())} planted found, {false} findings on {len(SOUND)} sound"
+        )
     assert sum(found.values()) / sum(planted.values()) >= 0.95
     assert false == 0

@@ -50,7 +50,9 @@ def test_latin_1_with_a_declaration_and_a_bom_are_read(tmp_path: Path) -> None:
 
 
 def test_deeply_nested_code_is_no_crash(tmp_path: Path) -> None:
-    (tmp_path / "deep.py").write_text("import torch\nx = " + "(" * 150 + "1" + ")" * 150 + "\ny = " + "+".join(["x.half()"] * 4000) + "\n")
+    (tmp_path / "deep.py").write_text(
+        "import torch\nx = " + "(" * 150 + "1" + ")" * 150 + "\ny = " + "+".join(["x.half()"] * 4000) + "\n"
+    )
     report = audit_paths([tmp_path])
     assert report.files == 1
     assert all("nested too deeply" in p.text or "cannot be parsed" in p.text for p in report.problems)

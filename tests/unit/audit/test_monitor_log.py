@@ -48,7 +48,14 @@ def test_findings_of_a_log_are_audited(tmp_path: Path) -> None:
     log = _log(
         tmp_path / "m.jsonl",
         {"type": "start", "rank": None},
-        {"type": "finding", "rule": "R01", "severity": "error", "where": "loss", "message": "the loss is float16", "step": 1},
+        {
+            "type": "finding",
+            "rule": "R01",
+            "severity": "error",
+            "where": "loss",
+            "message": "the loss is float16",
+            "step": 1,
+        },
         {"type": "history", "first_step": 1, "last_step": 30, "scale": [[1, 8.0], [20, 0.25]], "non_finite_losses": []},
         {"type": "skip", "step": 20},
     )
