@@ -13,13 +13,16 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from deploychain.backends.cuda_driver import Cuda
 from deploychain.errors import CapabilityError, DeploychainError, StageError
+
+if TYPE_CHECKING:
+    import tensorrt as trt  # mypy checks against the stubs of TensorRT 10 where they are installed
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -38,9 +41,9 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run(request: Mapping[str, Any]) -> dict[str, Any]:
-    trt = importlib.import_module(request["flavour"])
+    globals()["trt"] = importlib.import_module(request["flavour"])  # one library per process
     with Cuda() as cuda:
-        engine = _Engine(trt, Path(request["engine"]), cuda)
+        engine = _Engine(Path(request["engine"]), cuda)
         result: dict[str, Any] = {"inputs": engine.inputs, "outputs": engine.outputs}
         if request.get("layers"):
             Path(request["layers"]).write_text(engine.layers(), encoding="utf-8")
@@ -62,9 +65,9 @@ def _run(request: Mapping[str, Any]) -> dict[str, Any]:
 class _Engine:
     """A deserialised engine with one context on profile 0."""
 
-    def __init__(self, trt: Any, path: Path, cuda: Cuda) -> None:
-        self._trt, self._cuda = trt, cuda
-        self._log = _make_logger(trt)
+    def __init__(self, path: Path, cuda: Cuda) -> None:
+        self._cuda = cuda
+        self._log = _make_logger()
         if hasattr(trt, "init_libnvinfer_plugins"):
             trt.init_libnvinfer_plugins(self._log, "")
         self._runtime = trt.Runtime(self._log)
@@ -83,7 +86,7 @@ class _Engine:
         """The inspector's JSON, with a context so that formats are spelled out."""
         inspector = self._engine.create_engine_inspector()
         inspector.execution_context = self._context
-        return str(inspector.get_engine_information(self._trt.LayerInformationFormat.JSON))
+        return str(inspector.get_engine_information(trt.LayerInformationFormat.JSON))
 
     def run_batches(self, data: Arrays, low: int, high: int) -> Arrays:
         """All samples (axis 0), in batches of at most ``high``; one below ``low`` is padded by repetition."""
@@ -106,7 +109,7 @@ class _Engine:
         generator = np.random.default_rng(0)
         feed = {}
         for name in self.inputs:
-            shape = shapes.get(name) or tuple(self._engine.get_tensor_shape(name))
+            shape = shapes.get(name) or _sizes(self._engine.get_tensor_shape(name))
             feed[name] = generator.random(shape).astype(self._dtype(name))
         self._bind(feed)
         until = time.monotonic() + warm_up_ms / 1000
@@ -125,10 +128,9 @@ class _Engine:
 
     def profile(self, iterations: int) -> list[dict[str, Any]]:
         """Mean time of each layer, in the form of trtexec's ``--exportProfile``; tensors are bound already."""
-        trt = self._trt
         rows: list[tuple[str, float]] = []
 
-        class Profiler(trt.IProfiler):  # type: ignore[misc, name-defined]
+        class Profiler(trt.IProfiler):  # type: ignore[misc, unused-ignore]
             def __init__(self) -> None:
                 trt.IProfiler.__init__(self)
 
@@ -157,7 +159,7 @@ class _Engine:
                 raise StageError(f"input {name!r}: shape {list(typed.shape)} is outside the engine's profile")
             self._cuda.to_device(typed, self._memory(name, typed.nbytes))
         for name in self.outputs:
-            shape = tuple(self._context.get_tensor_shape(name))
+            shape = _sizes(self._context.get_tensor_shape(name))
             if any(size < 0 for size in shape):
                 raise StageError(f"output {name!r} has a size that depends on the values")
             self._memory(name, int(np.prod(shape, dtype=np.int64)) * self._dtype(name).itemsize)
@@ -177,7 +179,7 @@ class _Engine:
     def _fetch(self) -> Arrays:
         made: Arrays = {}
         for name in self.outputs:
-            shape = tuple(self._context.get_tensor_shape(name))
+            shape = _sizes(self._context.get_tensor_shape(name))
             array = self._cuda.to_host(self._held[name][0], shape, self._dtype(name))
             made[name] = array.astype(np.float32) if array.dtype == np.float16 else array
         return made
@@ -194,13 +196,17 @@ class _Engine:
         return " ".join(said[0].split()) if said else "the library gave no reason"
 
 
-def _make_logger(trt: Any) -> Any:
-    class Log(trt.ILogger):  # type: ignore[misc]
+def _sizes(dims: Any) -> tuple[int, ...]:
+    return tuple(int(size) for size in dims)  # trt.Dims is a sequence, which its stub does not say
+
+
+def _make_logger() -> Any:
+    class Log(trt.ILogger):  # type: ignore[misc, unused-ignore]
         def __init__(self) -> None:
             trt.ILogger.__init__(self)
             self.rows: list[tuple[str, str]] = []
 
-        def log(self, severity: Any, msg: str) -> None:
+        def log(self, severity: trt.ILogger.Severity, msg: str) -> None:
             self.rows.append((severity.name, msg))
 
     return Log()

@@ -17,11 +17,14 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deploychain.errors import ConfigError
 from deploychain.profiles import NetworkInput, Profile, make_profiles
 from deploychain.settings import ShapeRange
+
+if TYPE_CHECKING:
+    import tensorrt as trt  # mypy checks against the stubs of TensorRT 10 where they are installed
 
 _ONNX_NODE = re.compile(r"\[ONNX Layer: (.*?)\](?=[\x1e\x1f\ufffd]|\[ONNX Layer: |$)")
 _LAYER_BLOCKS = ("Layers:", "Engine Layer Information:", "I/O Tensors:", "Bindings:")
@@ -46,10 +49,10 @@ def main(argv: Sequence[str]) -> int:
 
 def build(request: Mapping[str, Any]) -> dict[str, Any]:
     """Parse, profile, build; everything that the builder said comes back. Keys: see ``tensorrt_build.Build``."""
-    trt = importlib.import_module(request["flavour"])
+    globals()["trt"] = importlib.import_module(request["flavour"])  # one library per process
     phase = _Phases(request.get("phase_file"))
     phase("parse")
-    log = _make_logger(trt)
+    log = _make_logger()
     result: dict[str, Any] = {
         "built": False,
         "kind": "",
@@ -67,25 +70,25 @@ def build(request: Mapping[str, Any]) -> dict[str, Any]:
     if hasattr(trt, "init_libnvinfer_plugins"):
         trt.init_libnvinfer_plugins(log, "")
     builder = trt.Builder(log)
-    network = builder.create_network(_network_flags(trt, request["strongly_typed"]))
+    network = builder.create_network(_network_flags(request["strongly_typed"]))
     parser = trt.OnnxParser(network, log)
-    parsed = parser.parse_from_file(str(request["onnx"]))
+    parsed: Any = parser.parse_from_file(str(request["onnx"]))
     if not parsed:
         result["problems"] = [_parser_problem(parser.get_error(i), request["onnx"]) for i in range(parser.num_errors)]
         return _failed(result, log, "parse")
     result["network"] = _describe(network)
     config = builder.create_builder_config()
     config.profiling_verbosity = trt.ProfilingVerbosity.DETAILED
-    if not _set_target(trt, config, request, result):
+    if not _set_target(config, request, result):
         return _done(result, log)
     _set_profiles(builder, network, config, request, result)
-    _set_options(trt, builder, network, config, request, result)
-    monitor = phase.monitor(trt) if hasattr(trt, "IProgressMonitor") else None  # since TensorRT 9
+    _set_options(builder, network, config, request, result)
+    monitor = phase.monitor() if hasattr(trt, "IProgressMonitor") else None  # since TensorRT 9
     if monitor is not None:
         config.progress_monitor = monitor
     phase("build")
     started = time.perf_counter()
-    plan = builder.build_serialized_network(network, config)
+    plan: Any = builder.build_serialized_network(network, config)
     result["seconds"] = time.perf_counter() - started
     if plan is None:
         result["problems"] = _build_problems(log.rows, network, request["onnx"])
@@ -101,7 +104,7 @@ def build(request: Mapping[str, Any]) -> dict[str, Any]:
     return _done(result, log)
 
 
-def _network_flags(trt: Any, strongly_typed: bool) -> int:
+def _network_flags(strongly_typed: bool) -> int:
     flags = 0
     names = trt.NetworkDefinitionCreationFlag
     if hasattr(names, "EXPLICIT_BATCH"):  # needed in 8.x, ignored in 10.x, absent in 11.x
@@ -111,7 +114,7 @@ def _network_flags(trt: Any, strongly_typed: bool) -> int:
     return flags
 
 
-def _set_target(trt: Any, config: Any, request: Mapping[str, Any], result: dict[str, Any]) -> bool:
+def _set_target(config: trt.IBuilderConfig, request: Mapping[str, Any], result: dict[str, Any]) -> bool:
     """Ahead-of-time builds name their compute capability; the classic flavour builds for the GPU that is there."""
     wanted = request.get("compute_capability")
     if not wanted or not hasattr(trt, "ComputeCapability"):
@@ -126,8 +129,9 @@ def _set_target(trt: Any, config: Any, request: Mapping[str, Any], result: dict[
             + ", ".join(f"{n[2:-1]}.{n[-1]}" for n in names)
         )
         return False
-    config.num_compute_capabilities = 1
-    if not config.set_compute_capability(known, 0):
+    ahead: Any = config  # the classic flavour's type has no such members
+    ahead.num_compute_capabilities = 1
+    if not ahead.set_compute_capability(known, 0):
         result["kind"] = "capability"
         result["reason"] = f"the library refused compute capability {wanted}"
         return False
@@ -135,10 +139,14 @@ def _set_target(trt: Any, config: Any, request: Mapping[str, Any], result: dict[
 
 
 def _set_profiles(
-    builder: Any, network: Any, config: Any, request: Mapping[str, Any], result: dict[str, Any]
+    builder: trt.Builder,
+    network: trt.INetworkDefinition,
+    config: trt.IBuilderConfig,
+    request: Mapping[str, Any],
+    result: dict[str, Any],
 ) -> dict[str, Profile]:
     tensors = [network.get_input(i) for i in range(network.num_inputs)]
-    inputs = [NetworkInput(t.name, tuple(t.shape), _axis_names(t)) for t in tensors]
+    inputs = [NetworkInput(t.name, _sizes(t.shape), _axis_names(t)) for t in tensors]
     for tensor in tensors:
         if getattr(tensor, "is_shape_tensor", False):
             raise ConfigError(
@@ -149,7 +157,7 @@ def _set_profiles(
     shapes = {name: ShapeRange(**value) for name, value in request["shapes"].items()}
     profiles, notes = make_profiles(inputs, shapes, request["opt_batch"], request["examples"], request["axis_sizes"])
     if profiles:
-        profile = builder.create_optimization_profile()
+        profile: Any = builder.create_optimization_profile()  # it takes tuples where the stub wants Dims
         for name, shape in profiles.items():
             profile.set_shape(name, shape.min, shape.opt, shape.max)
         config.add_optimization_profile(profile)
@@ -158,12 +166,21 @@ def _set_profiles(
     return profiles
 
 
-def _axis_names(tensor: Any) -> tuple[str, ...]:
-    return tuple(str(tensor.get_dimension_name(k) or "") if size < 0 else "" for k, size in enumerate(tensor.shape))
+def _axis_names(tensor: trt.ITensor) -> tuple[str, ...]:
+    sizes = _sizes(tensor.shape)
+    return tuple(str(tensor.get_dimension_name(k) or "") if size < 0 else "" for k, size in enumerate(sizes))
+
+
+def _sizes(dims: Any) -> tuple[int, ...]:
+    return tuple(int(size) for size in dims)  # trt.Dims is a sequence, which its stub does not say
 
 
 def _set_options(
-    trt: Any, builder: Any, network: Any, config: Any, request: Mapping[str, Any], result: dict[str, Any]
+    builder: trt.Builder,
+    network: trt.INetworkDefinition,
+    config: trt.IBuilderConfig,
+    request: Mapping[str, Any],
+    result: dict[str, Any],
 ) -> None:
     """Workspace, timing cache, and for weakly typed networks the precision flags and the DLA core."""
     used: dict[str, Any] = {"strongly_typed": request["strongly_typed"], "profiling_verbosity": "DETAILED"}
@@ -176,7 +193,7 @@ def _set_options(
         config.set_flag(getattr(trt.BuilderFlag, flag))
     used["flags"] = list(request.get("flags", ()))
     if held := request.get("layer_precisions"):
-        used["layer_precisions"] = _hold(trt, network, config, held)
+        used["layer_precisions"] = _hold(network, config, held)
     if (core := request.get("dla_core")) is not None:
         if core >= builder.num_DLA_cores:
             raise ConfigError(f"DLA core {core} asked for, this device has {builder.num_DLA_cores}", where="dla_core")
@@ -190,7 +207,7 @@ def _set_options(
     result["settings"] = used
 
 
-def _hold(trt: Any, network: Any, config: Any, held: Mapping[str, str]) -> dict[str, str]:
+def _hold(network: trt.INetworkDefinition, config: trt.IBuilderConfig, held: Mapping[str, str]) -> dict[str, str]:
     """Ask for the precision of single layers of a weakly typed network, by ONNX node; what was asked comes back."""
     types = {"fp32": trt.float32, "fp16": trt.float16}
     config.set_flag(trt.BuilderFlag.OBEY_PRECISION_CONSTRAINTS)
@@ -209,7 +226,7 @@ def _hold(trt: Any, network: Any, config: Any, held: Mapping[str, str]) -> dict[
     return done
 
 
-def _keep_timing_cache(config: Any, request: Mapping[str, Any], result: dict[str, Any]) -> None:
+def _keep_timing_cache(config: trt.IBuilderConfig, request: Mapping[str, Any], result: dict[str, Any]) -> None:
     if not request.get("timing_cache") or config.get_timing_cache() is None:
         return
     path = Path(request["timing_cache"])
@@ -218,12 +235,12 @@ def _keep_timing_cache(config: Any, request: Mapping[str, Any], result: dict[str
     temporary.replace(path)
 
 
-def _describe(network: Any) -> list[dict[str, Any]]:
+def _describe(network: trt.INetworkDefinition) -> list[dict[str, Any]]:
     """Every layer of the parsed network with the types of its tensors: what the graph asks for, before building."""
     return [_describe_layer(network.get_layer(i)) for i in range(network.num_layers)]
 
 
-def _describe_layer(layer: Any) -> dict[str, Any]:
+def _describe_layer(layer: trt.ILayer) -> dict[str, Any]:
     inputs = [layer.get_input(i) for i in range(layer.num_inputs)]
     outputs = [layer.get_output(i) for i in range(layer.num_outputs)]
     nodes = _ONNX_NODE.findall(getattr(layer, "metadata", "") or "")
@@ -237,11 +254,11 @@ def _describe_layer(layer: Any) -> dict[str, Any]:
         "output_tensors": ["" if t is None else t.name for t in outputs],
     }
     if layer.type.name in ("QUANTIZE", "DEQUANTIZE") and len(inputs) > 1 and inputs[1] is not None:
-        described["scale_shape"] = list(inputs[1].shape)
+        described["scale_shape"] = list(_sizes(inputs[1].shape))
     return described
 
 
-def _parser_problem(error: Any, onnx: str) -> dict[str, Any]:
+def _parser_problem(error: trt.ParserError, onnx: str) -> dict[str, Any]:
     """What the parser refused, by node. Some refusals carry no node: then the operator's nodes are the candidates."""
     text = str(error.desc())
     name, op = _call(error, "node_name"), _call(error, "node_operator")
@@ -254,7 +271,7 @@ def _parser_problem(error: Any, onnx: str) -> dict[str, Any]:
     return {"node": name, "op": op, "candidates": candidates, "reason": text, "code": error.code().name}
 
 
-def _call(error: Any, method: str) -> str:
+def _call(error: trt.ParserError, method: str) -> str:
     made = getattr(error, method, None)  # node_name and node_operator came with TensorRT 10
     return str(made() or "") if made else ""
 
@@ -269,7 +286,9 @@ def _onnx_nodes(path: str) -> list[tuple[str, str]]:
     return [(n.name or f"node number {i}", n.op_type) for i, n in enumerate(nodes)]
 
 
-def _build_problems(rows: Sequence[tuple[str, str]], network: Any, onnx: str) -> list[dict[str, Any]]:
+def _build_problems(
+    rows: Sequence[tuple[str, str]], network: trt.INetworkDefinition, onnx: str
+) -> list[dict[str, Any]]:
     """Find the layers that the builder's errors name. `CUDA error 35` lines (no driver) are no cause."""
     layers = [network.get_layer(i) for i in range(network.num_layers)]
     by_length = sorted(layers, key=lambda layer: -len(layer.name))
@@ -334,15 +353,15 @@ def _layer_text(rows: Sequence[tuple[str, str]]) -> str:
     return "\n".join(kept)
 
 
-def _make_logger(trt: Any) -> Any:
-    class Log(trt.ILogger):  # type: ignore[misc]
+def _make_logger() -> Any:
+    class Log(trt.ILogger):  # type: ignore[misc, unused-ignore]
         """Keeps every record; the library's own logger drops what the report needs."""
 
         def __init__(self) -> None:
             trt.ILogger.__init__(self)
             self.rows: list[tuple[str, str]] = []
 
-        def log(self, severity: Any, msg: str) -> None:
+        def log(self, severity: trt.ILogger.Severity, msg: str) -> None:
             self.rows.append((severity.name, msg))
 
     return Log()
@@ -364,11 +383,11 @@ class _Phases:
         temporary.write_text(json.dumps({"phase": phase, "done": done, "total": total}), encoding="utf-8")
         temporary.replace(self._path)
 
-    def monitor(self, trt: Any) -> Any:
+    def monitor(self) -> Any:
         report = self
         totals: dict[str, int] = {}
 
-        class Monitor(trt.IProgressMonitor):  # type: ignore[misc]
+        class Monitor(trt.IProgressMonitor):  # type: ignore[misc, unused-ignore]
             def __init__(self) -> None:
                 trt.IProgressMonitor.__init__(self)
 
