@@ -44,16 +44,16 @@ def _root(
 
 def _register() -> None:
     # Each module registers its commands on import; the order is the order of `--help`.
-    from deploychain.cli import (  # noqa: F401
-        audit_commands,
-        chain_commands,
-        device_commands,
-        docker_commands,
-        doctor_commands,
-        gate_commands,
-        layers_commands,
-        plan_commands,
-    )
+    # isort: off
+    from deploychain.cli import chain_commands  # noqa: F401
+    from deploychain.cli import layers_commands  # noqa: F401
+    from deploychain.cli import plan_commands  # noqa: F401
+    from deploychain.cli import audit_commands  # noqa: F401
+    from deploychain.cli import gate_commands  # noqa: F401
+    from deploychain.cli import device_commands  # noqa: F401
+    from deploychain.cli import docker_commands  # noqa: F401
+    from deploychain.cli import doctor_commands  # noqa: F401
+    # isort: on
 
 
 def main(argv: Sequence[str] | None = None) -> None:

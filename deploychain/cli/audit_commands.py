@@ -10,14 +10,16 @@ from deploychain import console
 from deploychain.cli.app import app
 
 
-@app.command("audit")
+@app.command("audit", short_help="Find what mixed precision will break.")
 def audit(
     paths: list[Path] = typer.Argument(None, help="Python files, notebooks or folders."),
     format: str = typer.Option("text", "--format", help="text, json, sarif or github."),
     select: str = typer.Option(None, "--select", help="Only these rules: R01,R03."),
     ignore: str = typer.Option(None, "--ignore", help="All but these rules."),
     fail_on: str = typer.Option(None, "--fail-on", help="error (default), warning or note."),
-    model: str = typer.Option(None, "--model", help="Also build the task's model and check it: task.py:Task. Runs its code."),
+    model: str = typer.Option(
+        None, "--model", help="Also build the task's model and check it: task.py:Task. Runs its code."
+    ),
     onnx: list[Path] = typer.Option(None, "--onnx", help="Also check ONNX files (R09, R19 to R23)."),
     opset: int = typer.Option(None, "--opset", help="The opset that the ONNX files were asked to have (R19)."),
     log: list[Path] = typer.Option(None, "--log", help="Also judge logs of the monitor (R05 and what it saw)."),
@@ -44,4 +46,3 @@ def audit(
         console.print_json(result.output)
     if result.failed:
         raise typer.Exit(1)
-

@@ -13,7 +13,7 @@ device_app = typer.Typer(help="Build and measure engines on the device that runs
 app.add_typer(device_app, name="device")
 
 
-@app.command("bundle")
+@app.command("bundle", short_help="Pack a finished run for the device.")
 def bundle_command(
     run: Path = typer.Argument(..., help="The run folder, or the pipeline file."),
     output: Path = typer.Option(Path("bundle.tar"), "--output", "-o", help="The file to write."),

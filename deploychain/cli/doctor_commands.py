@@ -10,7 +10,7 @@ from deploychain import console
 from deploychain.cli.app import app
 
 
-@app.command("doctor")
+@app.command("doctor", short_help="Say what this machine can do, and what is missing.")
 def doctor_command(
     imports: bool = typer.Option(False, "--imports", help="Also import torch and modelopt, which takes seconds."),
     json_: bool = typer.Option(False, "--json", help="Print one JSON object."),

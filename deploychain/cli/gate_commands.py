@@ -130,7 +130,7 @@ def history_command(
         print_history(history, values)
 
 
-@app.command("report")
+@app.command("report", short_help="Write one HTML page about a run.")
 def report_command(
     run: Path = RUN,
     out: Path | None = typer.Option(None, "-o", "--out", help="The HTML file. Default: report.html in the run folder."),

@@ -9,7 +9,7 @@ import typer
 from deploychain.cli.app import app
 
 
-@app.command("layers")
+@app.command("layers", short_help="Tell which precision each layer really runs in.")
 def layers(
     files: list[Path] = typer.Argument(..., help="Logs, layer JSON, profiles, times: any of them, in any order."),
     model: Path | None = typer.Option(None, "--model", help="ONNX file the engine was built from."),
@@ -40,7 +40,7 @@ def layers(
         raise typer.Exit(1)
 
 
-@app.command("diff")
+@app.command("diff", short_help="Compare two engines or two runs.")
 def diff(
     a: Path = typer.Argument(..., help="A file of the first engine, or a folder with its files."),
     b: Path = typer.Argument(..., help="A file of the second engine, or a folder with its files."),

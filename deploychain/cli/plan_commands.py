@@ -27,7 +27,7 @@ plan_app = typer.Typer(
     rich_markup_mode=None,
     help="Decide which nodes of an ONNX model may run in FP16, BF16 or INT8, and convert it.",
 )
-app.add_typer(plan_app, name="plan")
+app.add_typer(plan_app, name="plan", short_help="Decide which nodes may run in FP16 or INT8.")
 
 _MODEL = typer.Argument(..., metavar="MODEL", help="ONNX model in FP32; for int8 also with Q/DQ.")
 _DATA = typer.Option(..., "--data", help="npz: one array per input, named after it; optional `targets`.")
