@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import random
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +20,9 @@ from deploychain.task import Task
 
 Split = Literal["train", "test", "calibration"]
 Array = npt.NDArray[Any]
+
+
+_HERE = str(Path(__file__).parent)
 
 
 class ShardSampler(Sampler[int]):
@@ -46,6 +51,33 @@ class ShardSampler(Sampler[int]):
         padded = len(self) * self.world
         order = (order * -(-padded // max(self.length, 1)))[:padded]
         return iter(order[self.rank :: self.world])
+
+
+class Loader(DataLoader[Any]):
+    """torch's loader; an error in one of its worker processes comes as one line, with its place in the user's code."""
+
+    def __iter__(self) -> Any:
+        try:
+            yield from super().__iter__()
+        except Exception as error:
+            if "in DataLoader worker process" not in str(error):
+                raise
+            raise _error_of_worker(str(error)) from error
+
+
+def _error_of_worker(text: str) -> StageError:
+    """torch hands over the worker's traceback as text: its last line is the error, its frames the place."""
+    last = text.strip().splitlines()[-1]
+    own = f"{StageError.__module__}.{StageError.__name__}: "
+    if last.startswith(own):
+        return StageError(last.removeprefix(own), where="data loader worker")
+    frames = re.findall(r'File "([^"]+)", line (\d+)', text)
+    inside = [f"{file}:{line}" for file, line in frames if "site-packages" not in file and not file.startswith(_HERE)]
+    return StageError(
+        f"the dataset raised {last[:300]}",
+        where=inside[-1] if inside else "data loader worker",
+        remedy="workers: 0 shows the whole traceback with --debug",
+    )
 
 
 def mix_seed(*parts: int) -> int:
@@ -104,7 +136,7 @@ def make_loader(
     length = len(given) if limit is None else min(limit, len(given))
     if length == 0:
         raise StageError(f"{split}_data() is empty", where=type(task).__name__, remedy="check the data's path")
-    return DataLoader(
+    return Loader(
         dataset,
         batch_size=batch_size,
         sampler=ShardSampler(length, seed, shuffle, rank, world),

@@ -165,6 +165,27 @@ def test_bad_data_is_named(items: Any, words: str) -> None:
     assert caught.value.remedy
 
 
+class Raises(Pairs):
+    def __getitem__(self, index: int) -> Any:
+        raise KeyError("planted")
+
+
+@pytest.mark.parametrize(
+    ("items", "words"),
+    [
+        (Pairs([(torch.zeros(2), 0), (torch.zeros(3), 0)]), "the samples cannot be stacked"),
+        (Raises([(torch.zeros(2), 0)] * 2), "the dataset raised KeyError: 'planted'"),
+    ],
+)
+def test_an_error_in_a_worker_process_is_one_line_with_its_place(items: Any, words: str) -> None:
+    with pytest.raises(StageError) as caught:
+        list(data.make_loader(ListTask(items), "train", 2, workers=1))
+    assert words in caught.value.message
+    assert "\n" not in str(caught.value) and "Traceback" not in str(caught.value)
+    if "planted" in words:
+        assert caught.value.where.startswith(f"{__file__}:")
+
+
 def test_outputs_are_named() -> None:
     one = torch.zeros(1)
     assert list(data.outputs_to_dict(one)) == ["output"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -131,3 +132,24 @@ def test_a_group_on_nccl(tmp_path: Path, processes: int) -> None:
         check=True,
         timeout=180,
     )
+
+
+def test_two_gpus_train_through_the_stage(tmp_path: Path) -> None:
+    if torch.cuda.device_count() < 2:
+        pytest.skip("needs 2 GPUs")
+    from deploychain.console import silent
+    from deploychain.job import Job
+    from deploychain.settings import TrainSettings
+    from deploychain.stages import train as stage
+    from deploychain.task import TaskRef
+
+    for name in ("out", "scratch"):
+        (tmp_path / name).mkdir()
+    settings = TrainSettings(epochs=4, batch_size=15, lr=0.02, precision="fp16-mixed", processes=2)
+    task = TaskRef.parse("training_task.py:BlobTask", Path(__file__).parent, {})
+    result = stage.run(
+        Job("train", settings, task, 1, {}, tmp_path / "out", tmp_path / "scratch", silent, lambda text: None)
+    )
+    assert result.summary["processes"] == 2 and result.summary["metrics"]["top1"] > 0.9
+    log = json.loads((tmp_path / "out" / "train-log.json").read_text())
+    assert log["identical_weights"] is True and log["device"].startswith(torch.cuda.get_device_name())
