@@ -151,10 +151,13 @@ def _elements(tensor: TensorRecord) -> int:
 
 def _weights_among_constants(layer_type: str, name: str, constants: Sequence[TensorRecord]) -> Precision | None:
     """TensorRT-RTX lists weights, bias and scalar factors together: the largest of them is the weight tensor."""
-    if layer_type == "kgen" or not constants:
+    if not constants:
         return None
-    if layer_type == "runtime_fusion" and MATRIX_WORDS.isdisjoint(kernel_words(name)):
-        return None
+    if layer_type == "runtime_fusion":
+        if MATRIX_WORDS.isdisjoint(kernel_words(name)):
+            return None
+    elif not _MATRIX_TYPES.search(layer_type):
+        return None  # a pooling layer's constants are factors, not weights
     largest = max(constants, key=_elements)  # the first of equals: weights come before the bias
     return largest.dtype if _elements(largest) > 1 else None
 

@@ -230,6 +230,10 @@ def _against_graph(layer: LayerRecord, request: _Request) -> Judged:
                 want,
             )
         return LayerVerdict.FALLBACK, f"the graph asks {_upper(want)}, built in {_upper(built)}", want
+    if by_border and built in QUANTISED:
+        # The pattern DequantizeLinear, node, QuantizeLinear is itself the request for a quantised node.
+        verdict = LayerVerdict.AS_ASKED if built is request.asked else LayerVerdict.EXPECTED
+        return verdict, f"{_upper(built)} like its neighbours: Q/DQ moves across it", want
     if by_border and _between_casts(layer):
         return _granted(want, request.asked)[0], _BETWEEN, want
     if by_border and has_cast(layer):

@@ -225,6 +225,23 @@ def read_onnx(path: Path) -> OnnxGraph:
     return _assemble(nodes, types, opset)
 
 
+def external_files(path: Path) -> tuple[str, ...]:
+    """Names of the files beside an ONNX file in which it keeps weights; none where it cannot be read."""
+    found: set[str] = set()
+    try:
+        with path.open("rb") as file:
+            whole = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        for graph in _views(whole, 7):
+            for tensor in _views(graph, 5):
+                for entry in _views(tensor, 13):
+                    pair = {number: _string(value) for number, value in _fields(entry)}
+                    if pair.get(1) == "location":
+                        found.add(pair.get(2, ""))
+    except (OSError, ValueError, _Bad):
+        return ()
+    return tuple(sorted(found))
+
+
 def _model(whole: memoryview, nodes: list[OnnxNode], types: dict[str, int]) -> int | None:
     opset: int | None = None
     for number, value in _fields(whole):

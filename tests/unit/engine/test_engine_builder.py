@@ -180,3 +180,16 @@ def test_engine_evidence_of_the_build_stage(tmp_path: Path) -> None:
     assert any("no kernel for /x" in problem.text for problem in evidence.problems)
     path.write_text('{"schema": "deploychain.engine-evidence/1", "engines": [{}]}')
     assert "damaged" in (read_evidence(path).inputs[0].problem or "")
+
+
+def test_a_quantised_pooling_has_factors_not_weights() -> None:
+    layers = layers_of("rtx-cnn-int8-fp16")
+    pool = next(layer for layer in layers if layer.name == "__mye1489_pooling_myl0_4")
+    assert [t.dtype for t in pool.constants] == [FP32, FP32]
+    assert (pool.weights, pool.compute, pool.evidence) == (None, INT8, EvidenceSource.TENSORS)
+    requested = {"/MaxPool": FP16, "/MaxPool_1": FP16, "/stem/stem.2/Relu": FP16}
+    convs = ["/stem/stem.0/Conv", "/block/conv1/Conv", "/block/conv2/Conv", "/head/Gemm"]
+    for asked, want in ((INT8, LayerVerdict.AS_ASKED), (FP16, LayerVerdict.EXPECTED)):
+        judged = judge_layers(layers, asked, requested, quantised=convs)
+        assert next(layer for layer in judged if layer.name == pool.name).verdict is want
+        assert summarise(judged).fallback == 0 and summarise(judged).demoted == 0
