@@ -102,10 +102,11 @@ def check(pipeline: Pipeline) -> tuple[tuple[Stage, Settings], ...]:
                 remedy=f"add the stage {makers[0]}, or a file under `start`" if makers else "name a file under `start`",
             )
         have.update(stage.produces)
-    if pipeline.task is None and any(s.name == "evaluate" for s, _ in chain) and "data" not in start:
+    hungry = next((s.name for s, _ in chain if s.name in ("plan", "evaluate")), None)
+    if hungry is not None and pipeline.task is None and "data" not in start:
         raise ConfigError(
-            "evaluate needs test data: there is neither a task nor `data`",
-            where=pipeline.where("stages", "evaluate"),
+            f"{hungry} needs data: there is neither a task nor `data`",
+            where=pipeline.where("stages", hungry),
             remedy="add `data: test.npz` with one array per ONNX input",
         )
     return chain
@@ -187,9 +188,17 @@ class _Session:
                 )
             except OSError as error:
                 raise ArtifactError(f"cannot read the {kind} file: {error.strerror}", where=str(path)) from None
+        self._beside = {kind: self._external(kind, a.path) for kind, a in self.available.items() if "onnx" in kind}
         self._task_print = pipeline.task.fingerprint() if pipeline.task else ""
         self._watch = {str(p): workspace.hash_of(p) for p in _watched(pipeline)}
         self._announced = False
+
+    def _external(self, kind: str, path: Path) -> dict[str, str]:
+        """The weights that an ONNX file keeps in other files are as much a cause as the file itself."""
+        from deploychain.engine.onnxfile import external_files
+
+        files = {name: path.parent / name for name in external_files(path)}
+        return {f"input {kind} {n}": self.workspace.hash_of(p) for n, p in files.items() if p.is_file()}
 
     def causes(self, stage: Stage, settings: Settings) -> dict[str, str]:
         made = {"version": str(stage.version), "seed": str(self.pipeline.settings.seed)}
@@ -197,6 +206,7 @@ class _Session:
         for kind in (*stage.requires, *stage.accepts):
             if kind in self.available:
                 made[f"input {kind}"] = self.available[kind].sha256
+                made |= self._beside.get(kind, {})
         made |= {f"fact {name}": fact(name) for name in stage.facts}
         if stage.uses_task or "data" in stage.accepts:
             made["task code"] = self._task_print

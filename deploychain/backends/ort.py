@@ -62,7 +62,7 @@ def session_options() -> ort.SessionOptions:
     """
     options = ort.SessionOptions()
     options.add_session_config_entry("session.disable_quant_qdq", "1")
-    options.log_severity_level = 3
+    options.log_severity_level = 4  # what fails is raised as well, and told by whoever ran it
     threads = os.environ.get("OMP_NUM_THREADS", "")
     if threads.isdigit() and int(threads) > 0:
         options.intra_op_num_threads = int(threads)

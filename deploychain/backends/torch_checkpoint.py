@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -51,10 +52,14 @@ def load_state(path: Path) -> Any:
     except FileNotFoundError:
         raise ArtifactError("the checkpoint does not exist", where=str(path), remedy="check the path") from None
     except OSError as error:
-        raise ArtifactError(f"cannot read the checkpoint: {error.strerror or error}", where=str(path)) from None
+        if error.errno == errno.EINVAL:  # torch seeks before the beginning of a cut archive
+            raise _damaged(path, "it is cut") from None
+        raise ArtifactError(
+            f"cannot read the checkpoint: {error.strerror or error}", where=str(path), remedy="check its permissions"
+        ) from None
     except pickle.UnpicklingError as error:
         text = str(error)
-        if "Unsupported global" in text or "Unsupported class" in text or "Unsupported operand" in text:
+        if any(word in text for word in ("Unsupported global", "Unsupported class", "Unsupported operand", "GLOBAL ")):
             found = text.partition("GLOBAL ")[2].split(" ")[0] if "GLOBAL " in text else "Python objects"
             raise ArtifactError(
                 f"the checkpoint holds pickled Python objects ({found}), which are never executed",

@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save
 from torch import nn
 
 from deploychain.backends.torch_checkpoint import CHECKPOINT_FORMAT, load_state, write_atomically
-from deploychain.errors import ArtifactError
+from deploychain.errors import ArtifactError, StageError
 from deploychain.task import Task
 
 State = dict[str, torch.Tensor]
@@ -32,13 +32,51 @@ class Checkpoint:
     notes: tuple[str, ...] = ()
 
 
+def new_model(task: Task) -> nn.Module:
+    """What the task's ``model()`` makes.
+
+    Raises:
+        StageError: it is no module.
+    """
+    model: object = task.model()
+    if not isinstance(model, nn.Module):
+        raise StageError(
+            f"model() returned {type(model).__name__}", where=type(task).__name__, remedy="return a torch.nn.Module"
+        )
+    return model
+
+
+def trainable_model(task: Task) -> nn.Module:
+    """A new model whose parameters can be trained under autocast.
+
+    Raises:
+        StageError: it is no module, has nothing to train, or its parameters are not FP32.
+    """
+    model = new_model(task)
+    trained = {name: p.dtype for name, p in model.named_parameters() if p.requires_grad}
+    if not trained:
+        raise StageError(
+            "the model has no parameter with requires_grad: there is nothing to train",
+            where=type(task).__name__,
+            remedy="unfreeze some of it, or leave train out and start from its weights",
+        )
+    other = [name for name, dtype in trained.items() if dtype != torch.float32]
+    if other:
+        raise StageError(
+            f"{some(other)} are {str(trained[other[0]])[6:]}: training keeps FP32 masters",
+            where=type(task).__name__,
+            remedy="make the model in FP32; autocast makes the half copies",
+        )
+    return model
+
+
 def build_model(task: Task, weights: Path | None = None) -> nn.Module:
     """The task's model in FP32 and eval mode, filled with a safetensors file.
 
     Raises:
         ArtifactError: the file is damaged, or its names or shapes are not the model's.
     """
-    model = task.model()
+    model = new_model(task)
     if weights is not None:
         state = read_safetensors(weights)
         check_against(state, model.state_dict(), weights)
@@ -52,7 +90,7 @@ def model_from_checkpoint(task: Task, path: Path) -> nn.Module:
     Raises:
         ArtifactError: unreadable, or its names or shapes are not the model's.
     """
-    model = task.model()
+    model = new_model(task)
     expected = model.state_dict()
     state = read_checkpoint(path, expected).state
     check_against(state, expected, path)
@@ -154,6 +192,11 @@ def check_against(state: Mapping[str, torch.Tensor], expected: Mapping[str, torc
         for n in expected
         if n in state and state[n].shape != expected[n].shape
     ]
+    shapes += [
+        f"{n} is {str(state[n].dtype)[6:]}, the model has {str(expected[n].dtype)[6:]}"
+        for n in expected
+        if n in state and state[n].is_floating_point() != expected[n].is_floating_point()
+    ]
     found = []
     if missing:
         found.append(f"missing {some(missing)}")
@@ -167,6 +210,30 @@ def check_against(state: Mapping[str, torch.Tensor], expected: Mapping[str, torc
             where=str(path),
             remedy="make model() return the architecture that was trained",
         )
+
+
+def require_fp32(path: Path) -> Path:
+    """A chain may start from a safetensors file: it must hold what the weights stage would have let through.
+
+    Raises:
+        ArtifactError: half-precision tensors, or values that are not finite.
+    """
+    state = read_safetensors(path)
+    half = [n for n, v in state.items() if v.dtype in (torch.float16, torch.bfloat16)]
+    if half:
+        raise ArtifactError(
+            f"{some(half)} are {str(state[half[0]].dtype)[6:]}: no FP32 weights",
+            where=str(path),
+            remedy="give the FP32 file, or `start: {checkpoint: ...}`: the weights stage then converts and warns",
+        )
+    bad = [n for n, v in state.items() if v.is_floating_point() and not bool(torch.isfinite(v).all())]
+    if bad:
+        raise ArtifactError(
+            f"the weights hold NaN or infinite values: {some(bad)}",
+            where=str(path),
+            remedy="take an earlier checkpoint, or train again with a lower lr or clip_norm",
+        )
+    return path
 
 
 def some(names: Sequence[str], most: int = 3) -> str:

@@ -266,6 +266,12 @@ class _Fit:
                 where=type(self.task).__name__,
                 remedy="return the mean over the samples: loss.mean()",
             )
+        if torch.is_grad_enabled() and not loss.requires_grad:
+            raise StageError(
+                "loss() returned a tensor without a gradient",
+                where=type(self.task).__name__,
+                remedy="compute it from the outputs, without detach(), item() or torch.no_grad()",
+            )
         return loss.reshape(())
 
     def _step(self, scaler: torch.amp.GradScaler, loss: torch.Tensor) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from deploychain.errors import CapabilityError, StageError
 from deploychain.job import Job, Stage, StageResult
+from deploychain.numerics.npz import read_npz
 from deploychain.settings import BuildSettings
 
 if TYPE_CHECKING:
@@ -114,10 +115,7 @@ def _evidence(name: str, build: Build, advice: str) -> dict[str, Any]:
 def _real_sizes(job: Job[BuildSettings]) -> tuple[Mapping[str, Sequence[int]], Mapping[str, int]]:
     """Sizes of real data, where the chain knows them: shapes by input name, and sizes by axis name."""
     if job.has("data"):
-        import numpy as np
-
-        with np.load(job.input("data"), allow_pickle=False) as arrays:
-            return {name: arrays[name].shape for name in arrays.files}, {}
+        return {name: array.shape for name, array in read_npz(job.input("data")).items()}, {}
     if job.has("export-report"):
         report = json.loads(job.input("export-report").read_text(encoding="utf-8"))
         checks = report.get("models", {}).get("fp32", {}).get("checks", ())

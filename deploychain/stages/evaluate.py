@@ -6,7 +6,6 @@ import functools
 import json
 import platform
 import time
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from deploychain.environment import fact, gpu_name, package_version
 from deploychain.errors import ArtifactError, CapabilityError, DeploychainError, StageError
 from deploychain.job import Job, Stage, StageResult
 from deploychain.numerics.errors import compare_outputs
+from deploychain.numerics.npz import REMEDY, read_npz
 from deploychain.numerics.scores import Scores, data_sha256, read_classes, read_scores
 from deploychain.records import EVALS_SCHEMA, EvalReport, to_json
 from deploychain.settings import EvaluateSettings
@@ -59,6 +59,13 @@ class _Data:
         scores = next((a for a in outputs.values() if a.dtype.kind == "f" and a.ndim == 2 and a.shape[1] > 1), None)
         if scores is None:
             return Scores(notes=("there are targets, but no output of shape (samples, classes) to score with them",))
+        if self.targets.min() < 0 or self.targets.max() >= scores.shape[1]:
+            found = f"targets run from {self.targets.min()} to {self.targets.max()}"
+            raise StageError(
+                f"{found}, the output has {scores.shape[1]} classes",
+                where="data: targets",
+                remedy=f"count classes from 0 to {scores.shape[1] - 1}, or leave the targets out",
+            )
         hits = (scores.argmax(axis=1) == self.targets) & ~np.isnan(scores).any(axis=1)
         return read_scores({"top1": hits}, self.samples, self.classes)
 
@@ -235,10 +242,12 @@ def _load_data(job: Job[EvaluateSettings], task: Task | None) -> _Data:
         return _Data(inputs, targets, samples, task, read_classes(classes(targets), samples) if classes else ())
     if not job.has("data"):
         raise StageError("there is no test data", where=job.stage, remedy="add a task, or `data: test.npz`")
-    arrays = _read_npz(job.input("data"), limit)
+    arrays = read_npz(job.input("data"))
+    whole = len(next(iter(arrays.values()), ()))
+    arrays = {n: a[:limit] if len(a) == whole else a for n, a in arrays.items()}
     targets = arrays.pop("targets", None)
     if not arrays:
-        raise ArtifactError("the file holds no inputs", where=str(job.inputs["data"].path), remedy=_NPZ)
+        raise ArtifactError("the file holds no inputs", where=str(job.inputs["data"].path), remedy=REMEDY)
     samples = len(next(iter(arrays.values())))
     if targets is not None and (targets.shape != (samples,) or targets.dtype.kind not in "iu"):
         raise ArtifactError(
@@ -247,22 +256,6 @@ def _load_data(job: Job[EvaluateSettings], task: Task | None) -> _Data:
             remedy="give one class index (integer) per sample, or leave them out",
         )
     return _Data(arrays, targets, samples, None, tuple(map(str, targets.tolist())) if targets is not None else ())
-
-
-_NPZ = "write it with numpy.savez: one array per ONNX input, axis 0 counts samples, and optionally `targets`"
-
-
-def _read_npz(path: Path, limit: int | None) -> dict[str, npt.NDArray[Any]]:
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: np.asarray(archive[name]) for name in archive.files}
-    except (ValueError, AttributeError, zipfile.BadZipFile, EOFError) as error:
-        raise ArtifactError(f"not a readable npz file: {_line(error)}", where=str(path), remedy=_NPZ) from None
-    for name, array in arrays.items():
-        if array.ndim == 0 or len(array) == 0:
-            raise ArtifactError(f"array {name!r} has no samples", where=str(path), remedy=_NPZ)
-    samples = len(next(iter(arrays.values()))) if arrays else 0
-    return {n: a[:limit] if len(a) == samples else a for n, a in arrays.items()}
 
 
 def _device(job: Job[EvaluateSettings]) -> tuple[str, str]:

@@ -29,7 +29,7 @@ def run(job: Job[ExportSettings]) -> StageResult:
     """
     from deploychain.backends.onnx_export import export
     from deploychain.backends.torch_data import make_loader, split_batch
-    from deploychain.backends.torch_model import build_model
+    from deploychain.backends.torch_model import build_model, require_fp32
     from deploychain.backends.torch_qat import load_quantised
 
     settings = job.settings
@@ -39,7 +39,8 @@ def run(job: Job[ExportSettings]) -> StageResult:
         example = given()
     else:
         example = split_batch(next(iter(make_loader(task, "test", EXAMPLE_SAMPLES, limit=EXAMPLE_SAMPLES))))[0]
-    models: dict[str, Any] = {"fp32": lambda: build_model(task, job.input("weights"))}
+    weights = require_fp32(job.input("weights"))
+    models: dict[str, Any] = {"fp32": lambda: build_model(task, weights)}
     if job.has("qat-weights"):
         models["qat"] = lambda: load_quantised(task, job.input("qat-weights"), job.input("quantizers"))
     artifacts: dict[str, str] = {}

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from deploychain.errors import ArtifactError
 from deploychain.job import Job
 from deploychain.numerics.drop import Arrays, Metric, top1
+from deploychain.numerics.npz import REMEDY, read_npz
 from deploychain.settings import PlanSettings
 from deploychain.task import Task, lower_is_better, score
 
@@ -31,15 +32,7 @@ def from_npz(path: Path, limit: int | None = None) -> Calibration:
     Raises:
         ArtifactError: no npz, or it holds pickled objects, which are never loaded.
     """
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            arrays = {name: stored[name][:limit] for name in stored.files}
-    except (OSError, ValueError, EOFError, KeyError, AttributeError, IndexError) as error:
-        raise ArtifactError(
-            f"cannot read the arrays: {' '.join(str(error).split())[:200]}",
-            where=str(path),
-            remedy="np.savez(path, input_name=array, ...), each with one row per sample",
-        ) from None
+    arrays = {name: array[:limit] for name, array in read_npz(path).items()}
     targets = arrays.pop("targets", None)
     metric = top1(targets) if targets is not None else None
     return Calibration(arrays, metric, "top1" if metric is not None else "")
@@ -49,7 +42,18 @@ def from_job(job: Job[PlanSettings]) -> Calibration:
     """Calibration samples of the chain: its data file, else its task's calibration data in a seeded order."""
     limit = job.settings.calibration_samples
     if job.has("data"):
-        return from_npz(job.input("data"), limit)
+        from deploychain.backends.onnx_inputs import network_inputs
+
+        found = from_npz(job.input("data"), limit)
+        missing = [name for name in network_inputs(job.input("onnx-fp32")) if name not in found.inputs]
+        if missing:
+            have = ", ".join(found.inputs) or "nothing"
+            raise ArtifactError(
+                f"the model's input {missing[0]!r} is not in the data, which has {have}",
+                where=str(job.inputs["data"].path),
+                remedy=REMEDY,
+            )
+        return found
     return from_task(job.need_task().load(), limit, job.seed)
 
 

@@ -28,14 +28,14 @@ def run(job: Job[QatSettings]) -> StageResult:
     from deploychain.backends.torch_checkpoint import ResumeStore
     from deploychain.backends.torch_data import seed_everything
     from deploychain.backends.torch_device import resolve_device
-    from deploychain.backends.torch_model import build_model
+    from deploychain.backends.torch_model import build_model, require_fp32
     from deploychain.backends.torch_train import FitPlan, fit
 
     settings = job.settings
     task = job.need_task().load()
     seed_everything(job.seed)
     device = resolve_device(settings.device)
-    model = build_model(task, job.input("weights"))
+    model = build_model(task, require_fp32(job.input("weights")))
     example = next(_inputs(task, job.seed, settings, torch_qat.EXAMPLE_SAMPLES))
     quantised = torch_qat.prepare(model, example, settings.exclude, torch_qat.quantisers_of(settings.backend))
     for line in quantised.notes():

@@ -78,7 +78,7 @@ def follow() -> None:
 
 def train(job: Job[TrainSettings]) -> dict[str, Any]:
     """Train in this process, as one of its group; rank 0 writes into ``job.out``. Returns the training log."""
-    from deploychain.backends import torch_checkpoint, torch_data, torch_ddp, torch_device, torch_train
+    from deploychain.backends import torch_checkpoint, torch_data, torch_ddp, torch_device, torch_model, torch_train
     from deploychain.backends.torch_observe import Observer
 
     settings = job.settings
@@ -89,7 +89,7 @@ def train(job: Job[TrainSettings]) -> dict[str, Any]:
         job.note(remark)
     task = job.need_task().load()
     torch_data.seed_everything(job.seed)
-    model = task.model()
+    model = torch_model.trainable_model(task)
     plan = torch_train.FitPlan.of(settings, precision=precision, seed=job.seed)
     store = torch_checkpoint.ResumeStore(job.scratch, job.note)
     observer = None

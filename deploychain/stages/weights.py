@@ -20,7 +20,7 @@ def run(job: Job[WeightsSettings]) -> StageResult:
     from deploychain.backends import torch_model, torch_weights
 
     path = job.input("checkpoint")
-    model = job.need_task().load().model()
+    model = torch_model.new_model(job.need_task().load())
     expected = model.state_dict()
     found = torch_model.read_checkpoint(path, expected)
     for text in found.notes:

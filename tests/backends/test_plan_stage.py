@@ -186,7 +186,7 @@ def test_data_that_do_not_fit_are_refused(files: dict[str, Path], tmp_path: Path
     with pytest.raises(StageError, match="onnxruntime failed"):
         run(tmp_path, {**files, "data": tmp_path / "wrong.npz"})
     np.savez(tmp_path / "names.npz", a=np.zeros(1), b=np.zeros(1))
-    with pytest.raises(StageError, match="inputs are x"):
+    with pytest.raises(StageError, match="input 'x' is not in the data, which has a, b"):
         run(tmp_path, {**files, "data": tmp_path / "names.npz"})
 
 

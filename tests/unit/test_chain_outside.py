@@ -87,3 +87,31 @@ def test_a_null_byte_in_a_start_path_is_a_missing_file(tmp_path: Path, monkeypat
     made = pipeline(tmp_path, 'start: {checkpoint: "a\\0b"}\nstages: {weights: }\n')
     with pytest.raises(ConfigError, match="does not exist"):
         chain.dry_run(made)
+
+
+def test_weights_beside_a_start_model_are_causes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def message(*fields: tuple[int, bytes]) -> bytes:
+        return b"".join(bytes([number << 3 | 2, len(value)]) + value for number, value in fields)
+
+    tensor = message((8, b"w"), (13, message((1, b"location"), (2, b"m.data"))))
+    (tmp_path / "m.onnx").write_bytes(message((7, message((1, message((4, b"Relu"))), (5, tensor)))))
+    (tmp_path / "m.data").write_bytes(b"old weights")
+    use(monkeypatch, stage("build", ("onnx-fp32",), "engine-fp32"))
+    made = pipeline(tmp_path, "start: {onnx: m.onnx}\nstages: {build: }\n")
+    chain.run(made)
+    assert chain.dry_run(made).ok
+    (tmp_path / "m.data").write_bytes(b"new weights")
+    row = chain.dry_run(made).stages[0]
+    assert row.status == "stale" and "m.data changed" in row.reason
+    (tmp_path / "m.data").write_bytes(b"old weights")
+    assert chain.dry_run(made).ok
+
+
+@pytest.mark.parametrize("name", ["plan", "evaluate"])
+def test_a_stage_that_needs_data_says_so_before_anything_runs(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "m.onnx").write_bytes(b"")
+    use(monkeypatch, stage(name, ("onnx-fp32",), "comparison"))
+    with pytest.raises(ConfigError, match=f"{name} needs data"):
+        chain.dry_run(pipeline(tmp_path, f"start: {{onnx: m.onnx}}\nstages: {{{name}: }}\n"))
