@@ -26,7 +26,6 @@ _HELPERS = frozenset(
         "wait",
         "signal_and_wait",
         "trainstation",
-        "runtime_function",
         "shapehost",
         "shape",
         "fill",
@@ -52,6 +51,7 @@ _COPIES = frozenset(
 _MOVES = frozenset(
     [
         "shuffle",
+        "reshape",
         "slice",
         "padding",
         "gather",
@@ -67,7 +67,7 @@ _MOVES = frozenset(
         "onehot",
     ]
 )
-_GENERATED = frozenset({"kgen", "runtime_fusion"})
+_GENERATED = frozenset({"kgen", "runtime_fusion", "runtime_function"})
 _MATRIX_TYPES = re.compile(r"conv|gemm|correlation|matrix|fullyconnected|linear|matmul|mha|attention|einsum|rnn", re.I)
 _REFORMATTER = re.compile(r" (?:input|output) reformatter \d+$")  # TensorRT 7
 # A generated kernel of Q and DQ nodes only is the quantisation itself. TorchScript names nodes by their type.
@@ -125,7 +125,8 @@ def _kind(
     key = layer_type.lower()
     if key in _COPIES or _is_copy(name):
         return LayerKind.COPY, "QDQ" if key in ("quantize", "dequantize") else None
-    if key in _HELPERS or key.endswith("shape_call"):
+    # A runtime function without tensors synchronises; with tensors it computes (instance normalisation).
+    if key in _HELPERS or key.endswith("shape_call") or (key == "runtime_function" and not tensors):
         return LayerKind.HELPER, None
     if key == "myelin" or key.startswith("dla") or "{ForeignNode[" in name:
         return LayerKind.OPAQUE, None

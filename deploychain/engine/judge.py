@@ -298,7 +298,7 @@ def _wide(layer: LayerRecord) -> set[Precision]:
 
 def _requantises(layer: LayerRecord, request: _Request) -> bool:
     """A generated kernel that scales the output of one quantised layer into the input of the next."""
-    if layer.layer_type not in ("kgen", "runtime_fusion"):
+    if layer.layer_type not in ("kgen", "runtime_fusion", "runtime_function"):
         return False
     if not float_types((*layer.inputs, *layer.outputs)).isdisjoint(QUANTISED):
         return True

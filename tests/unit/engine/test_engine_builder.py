@@ -193,3 +193,13 @@ def test_a_quantised_pooling_has_factors_not_weights() -> None:
         judged = judge_layers(layers, asked, requested, quantised=convs)
         assert next(layer for layer in judged if layer.name == pool.name).verdict is want
         assert summarise(judged).fallback == 0 and summarise(judged).demoted == 0
+
+
+def test_a_runtime_function_with_tensors_computes() -> None:
+    layers = layers_of("rtx-zoo-fp16")
+    norm = next(layer for layer in layers if layer.layer_type == "runtime_function")
+    assert norm.name == "__myl_Inor_myl0_8" and norm.kind is LayerKind.COMPUTE and norm.compute is FP16
+    kinds = {layer.layer_type: layer.kind for layer in layers}
+    assert kinds["avgpool"] is kinds["deconv"] is kinds["runtime_fusion"] is LayerKind.COMPUTE
+    summary = summarise(judge_layers(layers, FP16))
+    assert (summary.compute_layers, summary.as_asked, summary.fallback) == (13, 11, 0)
