@@ -23,15 +23,15 @@ class WeakRequest:
     """The same wish for a weakly typed network (TensorRT up to 10.x): a model, flags, and layers held in FP32."""
 
     model: str
-    flags: tuple[str, ...]  # fp16, int8
-    layer_precisions: Mapping[str, str] = field(default_factory=dict)  # ONNX node -> precision
+    flags: tuple[Literal["fp16", "int8"], ...]  # they become options of a command: nothing else may come in
+    layer_precisions: Mapping[str, Literal["fp32", "fp16"]] = field(default_factory=dict)  # by ONNX node
 
 
 @dataclass(frozen=True, slots=True)
 class EngineWish:
     """One engine to build."""
 
-    name: str  # fp32, fp16, int8
+    name: Literal["fp32", "fp16", "int8"]
     model: str  # path in the bundle; its types are the request (strongly typed)
     nodes: Mapping[str, str]  # ONNX node -> precision that it should compute in; empty where no plan was made
     op_types: Mapping[str, str]
@@ -106,6 +106,11 @@ def read_manifest(manifest: Mapping[str, Any], where: str) -> Bundle:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
         raise ArtifactError(f"the bundle's manifest: {key}: {first['msg']}", where=where) from None
+    for name, shapes in bundle.profiles.items():
+        sizes = [shapes.get(key, ()) for key in ("min", "opt", "max")]
+        fits = set(shapes) == {"min", "opt", "max"} and len({len(s) for s in sizes}) == 1
+        if not fits or any(not 0 <= a <= b <= c < 1 << 31 for a, b, c in zip(*sizes, strict=True)):
+            raise ArtifactError(f"the bundle's manifest: the profile of {name!r} makes no sense", where=where)
     inside = {str(f["path"]) for f in bundle.files}
     golden = bundle.golden
     arrays = [*golden.inputs, *(t for ts in golden.outputs.values() for t in ts)]

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -28,9 +28,24 @@ if TYPE_CHECKING:
     from deploychain.config import Pipeline
     from deploychain.task import Task
 
+EngineName = Literal["fp32", "fp16", "int8"]
 # The model of each engine; as in the build stage, the Q/DQ export stands in for the planned INT8 model.
-_MODELS = {"fp32": ("onnx-fp32",), "fp16": ("onnx-fp16",), "int8": ("onnx-int8", "onnx-qat")}
-_WEAK = {"fp32": ("onnx-fp32", ()), "fp16": ("onnx-fp32", ("fp16",)), "int8": ("onnx-qat", ("fp16", "int8"))}
+_MODELS: dict[EngineName, tuple[str, ...]] = {
+    "fp32": ("onnx-fp32",),
+    "fp16": ("onnx-fp16",),
+    "int8": ("onnx-int8", "onnx-qat"),
+}
+_WEAK: dict[EngineName, tuple[str, tuple[Literal["fp16", "int8"], ...]]] = {
+    "fp32": ("onnx-fp32", ()),
+    "fp16": ("onnx-fp32", ("fp16",)),
+    "int8": ("onnx-qat", ("fp16", "int8")),
+}
+# Nodes that compute nothing of their own take no precision of their own.
+_NO_ARITHMETIC = frozenset((
+    "QuantizeLinear", "DequantizeLinear", "Cast", "Constant", "Identity", "Shape", "Reshape", "Flatten", "Transpose",
+    "Squeeze", "Unsqueeze", "Concat", "Split", "Slice", "Gather", "GatherElements", "GatherND", "Expand", "Tile",
+    "Pad", "ConstantOfShape", "Range", "Where", "NonZero", "TopK",
+))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +189,7 @@ def _add_model(files: dict[str, Path], kind: str, path: Path) -> str:
     return f"{folder}/model.onnx"
 
 
-def _wish(name: str, kind: str, models: Mapping[str, str], have: Mapping[str, Artifact]) -> EngineWish:
+def _wish(name: EngineName, kind: str, models: Mapping[str, str], have: Mapping[str, Artifact]) -> EngineWish:
     plan = read_plan(have["precision-plan"].open()).models.get(name) if "precision-plan" in have else None
     weak_kind, flags = _WEAK[name]
     held = _held(plan) if name != "fp32" else {}
@@ -183,10 +198,10 @@ def _wish(name: str, kind: str, models: Mapping[str, str], have: Mapping[str, Ar
     return EngineWish(name, models[kind], nodes, {n.name: n.op for n in plan.nodes} if plan else {}, weak)
 
 
-def _held(plan: ModelPlan | None) -> dict[str, str]:
-    """Nodes that the plan keeps in FP32. Quantisers are left out: there the graph itself decides."""
-    skip = ("QuantizeLinear", "DequantizeLinear", "Cast", "Constant")
-    return {n.name: "fp32" for n in plan.nodes if n.precision == "fp32" and n.op not in skip} if plan else {}
+def _held(plan: ModelPlan | None) -> dict[str, Literal["fp32", "fp16"]]:
+    """Nodes that compute and that the plan keeps in FP32."""
+    nodes = plan.nodes if plan else ()
+    return {n.name: "fp32" for n in nodes if n.precision == "fp32" and n.op not in _NO_ARITHMETIC}
 
 
 def _load_data(pipeline: Pipeline, have: Mapping[str, Artifact], limit: int) -> _Data:
