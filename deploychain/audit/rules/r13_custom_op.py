@@ -161,7 +161,7 @@ def _custom_ops(ctx: Context) -> Iterator[Finding]:
             if not isinstance(decorator, ast.Call) or ctx.symbols.qual(decorator.func) != "torch.library.custom_op":
                 continue
             tensors = [a for a in node.args.args if a.annotation is not None and last_name(a.annotation) == "Tensor"]
-            if len(tensors) >= 2:
+            if len(tensors) >= 2 and "backward" not in node.name:  # autocast is off in the backward pass
                 label = ctx.symbols.const(decorator.args[0], function) if decorator.args else node.name
                 yield _unregistered(ctx, decorator, str(label), len(tensors))
     for call in ctx.symbols.calls:
@@ -177,7 +177,9 @@ def _custom_ops(ctx: Context) -> Iterator[Finding]:
             schema = label = ctx.symbols.const(call.args[0], ctx.symbols.scope(call))
         else:
             continue
-        if isinstance(schema, str) and schema.split("->")[0].count("Tensor") >= 2:
+        if (
+            isinstance(schema, str) and schema.split("->")[0].count("Tensor") >= 2 and "!" not in schema
+        ):  # out= is never cast
             yield _unregistered(ctx, call, str(label).split("(")[0], schema.split("->")[0].count("Tensor"))
 
 
@@ -192,7 +194,7 @@ def _is_library(ctx: Context, call: ast.Call) -> bool:
 def _unregistered(ctx: Context, node: ast.AST, label: str, tensors: int) -> Finding:
     return ctx.finding(
         "R13", node, WARNING,
-        f"custom operator {label} takes {tensors} tensors and has no autocast rule: under autocast its kernel gets float16 "
+        f"custom operator {label.strip()} takes {tensors} tensors and has no autocast rule: under autocast its kernel gets float16 "
         "activations next to float32 weights",
         f'torch.library.register_autocast("{label}", "cuda", torch.float32)',
     )  # fmt: skip

@@ -101,12 +101,14 @@ def _fsdp(ctx: Context) -> Iterator[Finding]:
 
 def _outside_ddp(ctx: Context) -> Iterator[Finding]:
     """The forward pass of training goes round the DDP wrapper: gradients are not averaged, scales differ."""
+    if not any(g.events("scaler-step") for g in ctx.graphs):
+        return
     for call, scope in ctx.calls(*_DDP):
         parent = ctx.symbols.parent.get(call)
         if not isinstance(parent, ast.Assign) or not call.args:
             continue
         wrapper, inner = dotted(parent.targets[0]), dotted(call.args[0])
-        if wrapper is None:
+        if wrapper is None or _is_wrapped(ctx, call.args[0], scope):
             continue
         for use in ctx.symbols.calls:
             if ctx.symbols.scope(use) is not scope or use.lineno <= call.lineno:
@@ -121,6 +123,12 @@ def _outside_ddp(ctx: Context) -> Iterator[Finding]:
                     f"{wrapper}({', '.join(ctx.str(a) for a in use.args)})",
                 )  # fmt: skip
                 return
+
+
+def _is_wrapped(ctx: Context, inner: ast.expr, scope: Scope) -> bool:
+    """What is wrapped here is a DDP module itself."""
+    refs = ctx.symbols.resolve(inner, scope)
+    return any(isinstance(r.expr, ast.Call) and ctx.symbols.qual(r.expr.func, r.scope) in _DDP for r in refs)
 
 
 def _trains(ctx: Context, use: ast.Call, scope: Scope) -> bool:

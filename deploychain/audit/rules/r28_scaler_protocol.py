@@ -218,7 +218,7 @@ def _checkpoint(ctx: Context) -> Iterator[Finding]:
             )
         ):
             return
-    stepped = {e.key for g in ctx.graphs for _, e in g.events("scaler-step")}
+    stepped = {e.key.rpartition(".")[2] for g in ctx.graphs for _, e in g.events("scaler-step")}
     for node in ctx.symbols.nodes(ast.Dict, ast.Call):
         pairs: list[ast.expr] = []
         if isinstance(node, ast.Dict):
@@ -234,9 +234,7 @@ def _checkpoint(ctx: Context) -> Iterator[Finding]:
                 and isinstance(value.func, ast.Attribute)
             ):
                 continue
-            scope = ctx.symbols.scope(value)
-            text = dotted(value.func.value) or ""
-            if not (text in stepped or ctx.amp.is_optimizer(value.func.value, scope)):
+            if (dotted(value.func.value) or "").rpartition(".")[2] not in stepped:
                 continue
             yield ctx.finding(
                 "R28", node, WARNING,
