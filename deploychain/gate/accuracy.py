@@ -19,6 +19,9 @@ from deploychain.verdicts import Check, Status
 # ||out - ref|| / ||ref|| of two FP32 computations of one network: a few hundred units in the last place (2^-24 = 6e-8).
 _ROUNDING = 1e-5
 
+# Sums of squares of larger values overflow; no metric is that large.
+_HUGE = 1e100
+
 Found = Check | Question
 Values = tuple[float, ...]
 Wanted = tuple[str, str, float | None, Unit]  # kind, field of the rule, limit, unit of the loss
@@ -73,6 +76,8 @@ def usable(values: Iterable[float | None] | None, count: int, mean: float) -> Va
     if not series or len(series) != count or any(v is None or not math.isfinite(v) for v in series):
         return None
     known = tuple(float(v) for v in series if v is not None)
+    if max(map(abs, known)) > _HUGE:
+        return None
     return known if math.isclose(math.fsum(known) / count, mean, rel_tol=1e-4, abs_tol=1e-6) else None
 
 
@@ -309,7 +314,7 @@ class _Subject:
 
     def _agreement(self, parent: str, limit: float) -> Found:
         report = self.report
-        if report.agreement is None or report.samples <= 0:
+        if report.agreement is None or not 0 <= report.agreement <= 1 or report.samples <= 0:
             status = Status.INCOMPLETE if self.rule.required else Status.NOTE
             return self._lacking("agreement", f"agreement of {report.stage} with {parent} was not measured", status)
         loss = noise.share(report.agreement * report.samples, report.samples)

@@ -112,7 +112,7 @@ def _round(value: Any) -> Any:
 def encode_series(values: Sequence[float | None]) -> Series | None:
     """Pack a per-sample series; None when a value is missing or not finite (a mean over the rest would be a lie)."""
     known = [v for v in values if v is not None and math.isfinite(v)]
-    if not known or len(known) != len(values):
+    if not known or len(known) != len(values) or max(map(abs, known)) > 1e100:
         return None
     count = len(known)
     mean = math.fsum(known) / count

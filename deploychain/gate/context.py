@@ -67,7 +67,7 @@ def literal(patterns: Iterable[str]) -> list[str]:
 
 def number(value: float | None) -> str:
     """A number as the messages print it."""
-    if value is None:
+    if value is None or not math.isfinite(value):
         return "unknown"
     return f"{value:.0f}" if value == int(value) and abs(value) < 1e15 else f"{value:.5g}"
 

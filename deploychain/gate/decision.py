@@ -59,7 +59,7 @@ def more_samples(loss: Loss, low: float, high: float, limit: float, margin: floa
         width, room = high - loss.estimate, margin - loss.estimate
     else:
         width, room = loss.estimate - low, loss.estimate - null
-    if room <= 0 or not math.isfinite(room) or width <= 0:
+    if room <= 0 or not math.isfinite(room) or not math.isfinite(width):
         return None
-    more = math.ceil(loss.samples * ((width / room) ** 2 - 1))
-    return more if 0 < more <= 100 * loss.samples else None
+    ratio = width / room
+    return math.ceil(loss.samples * (ratio**2 - 1)) if 1 < ratio <= 10 else None

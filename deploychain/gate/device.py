@@ -35,7 +35,7 @@ def judge_size(context: Context) -> Iterator[Found]:
 
 def _size(context: Context, rule: SizeRule, index: int, engine: EngineReport) -> Iterator[Check]:
     stage, size = stage_of(engine.name), engine.size_bytes
-    if size is None:
+    if size is None or not 0 < size < 1 << 50:
         status = Status.INCOMPLETE if rule.required else Status.NOTE
         message = f"the size of engine {engine.name} is not known"
         yield Check(stage, "size", status, message, rule=("size", index), severity=rule.severity)
@@ -66,6 +66,11 @@ def _size(context: Context, rule: SizeRule, index: int, engine: EngineReport) ->
             severity=rule.severity,
             rule=("size", index, "max_increase"),
         )
+
+
+def _sane(milliseconds: float) -> bool:
+    """A time that a device can take: positive, and less than a day."""
+    return math.isfinite(milliseconds) and 0 < milliseconds < 86_400_000
 
 
 def judge_latency(context: Context) -> Iterator[Found]:
@@ -105,11 +110,16 @@ def _latency(context: Context, rule: LatencyRule, index: int, latency: Latency) 
             **numbers,  # type: ignore[arg-type]
         )
 
+    numbers = (latency.p50_ms, latency.p99_ms, *latency.repeats)
+    if not all(v is None or _sane(v) for v in numbers):
+        message = f"the latency of {latency.stage} holds a number that is no time"
+        yield check("latency", message, Status.INCOMPLETE, "max_p50_ms")
+        return
     for field, value in (("max_p50_ms", latency.p50_ms), ("max_p99_ms", latency.p99_ms)):
         limit = getattr(rule, field)
         if limit is None:
             continue
-        if value is None or not math.isfinite(value):
+        if value is None:
             message = f"{field[4:7]} latency of {latency.stage} is not known"
             yield check("latency", message, Status.INCOMPLETE, field, limit=limit)
             continue

@@ -204,7 +204,7 @@ class _EngineUnderRule:
             timed = field == "min_time_share"
             weights = [layer.time_ms if timed else 1.0 for layer in self.layers]
             kind, what = ("time-share", "layer time") if timed else ("layer-share", "layers")
-            if any(w is None for w in weights) or sum(w or 0.0 for w in weights) <= 0:
+            if any(w is None or not 0 <= w < 1e9 for w in weights) or sum(w or 0.0 for w in weights) <= 0:
                 message = f"engine {self.engine.name} was not profiled layer by layer"
                 yield self._check(kind, message, Status.INCOMPLETE, limit=limit, field=field)
                 continue

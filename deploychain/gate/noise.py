@@ -53,18 +53,19 @@ def _loss(reference: Floats, value: Floats, direction: Direction, unit: Unit) ->
 
     Where lower is better, retention is reference / value, so that 99 % means the same in both directions.
     """
-    if unit == "absolute":
-        return reference - value if direction == "higher" else value - reference
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
+        if unit == "absolute":
+            return np.asarray(reference - value if direction == "higher" else value - reference, dtype=np.float64)
         kept = value / reference if direction == "higher" else reference / value
-    return np.asarray(100.0 * (1.0 - kept), dtype=np.float64)
+        return np.asarray(100.0 * (1.0 - kept), dtype=np.float64)
 
 
 def point_loss(reference: float, value: float, direction: Direction, unit: Unit) -> float | None:
-    """The loss between two numbers; None where a percentage is undefined (reference or value not positive)."""
+    """The loss between two numbers; None where it is undefined: a percentage of nothing, an overflow."""
     if unit == "percent" and (reference <= 0 or (direction == "lower" and value <= 0)):
         return None
-    return float(_loss(np.asarray(reference, float), np.asarray(value, float), direction, unit))
+    loss = float(_loss(np.asarray(reference, float), np.asarray(value, float), direction, unit))
+    return loss if math.isfinite(loss) else None
 
 
 def _is_binary(values: Floats) -> bool:
@@ -256,7 +257,8 @@ def slowdown(reference: Sequence[float], value: Sequence[float], *, draws: int, 
     squares = float(np.sum((ref - ref.mean()) ** 2) + np.sum((val - val.mean()) ** 2))
     spread = math.hypot(math.sqrt(squares / degrees), noise / 100.0)
     rng = np.random.default_rng(seed)
-    increase = 100.0 * (np.exp(difference + spread * scale * rng.standard_t(degrees, 10 * draws)) - 1.0)
+    with np.errstate(over="ignore"):  # two repeats that disagree wildly: the bound is infinite
+        increase = 100.0 * (np.exp(difference + spread * scale * rng.standard_t(degrees, 10 * draws)) - 1.0)
 
     def bounds(tail_low: float, tail_high: float) -> tuple[float, float]:
         return float(np.quantile(increase, tail_low)), float(np.quantile(increase, 1 - tail_high))

@@ -6,6 +6,8 @@ forbids become visible escapes. Then each format escapes what it gives a meaning
 
 from __future__ import annotations
 
+import math
+
 
 def visible(text: str) -> str:
     """Replace every character that is not printable (ANSI escapes, NUL, newlines, bidi marks, lone surrogates)."""
@@ -40,7 +42,7 @@ def markdown(text: str, limit: int = 300) -> str:
 
 def number(value: float | None, digits: int = 5) -> str:
     """A number for people; a dash where it is not known."""
-    if value is None:
+    if value is None or not math.isfinite(value):
         return "–"
     if value == int(value) and abs(value) < 1e12:
         return f"{int(value)}"
