@@ -16,6 +16,7 @@ from deploychain.audit.rules import load_rules
 from deploychain.audit.runner import audit_paths
 from deploychain.audit.settings import AuditSettings, load_settings
 from deploychain.errors import ConfigError
+from deploychain.records import to_json
 
 FORMATS = ("text", "json", "sarif", "github")
 
@@ -33,6 +34,7 @@ class Request:
     onnx: tuple[Path, ...] = ()
     opset: int | None = None
     logs: tuple[Path, ...] = ()
+    dtype_map: bool = False  # with `model`: every op and its dtype under CUDA autocast
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,8 @@ def run(request: Request) -> Result:
         )
     start = request.paths[0] if request.paths else Path.cwd()
     settings = load_settings(start, select=request.select, ignore=request.ignore, fail_on=request.fail_on)
+    if request.dtype_map and not request.model:
+        raise ConfigError("there is no model to map", where="--dtype-map", remedy="give --model task.py:Task as well")
     report = audit_paths(request.paths, settings) if request.paths else AuditReport()
     if request.model:
         from deploychain.backends.amp_model_rules import audit_task
@@ -72,7 +76,22 @@ def run(request: Request) -> Result:
         from deploychain.audit.monitor_log import audit_log
 
         report = merge(report, audit_log(file), settings)
-    return Result(_output(report, request.format), bool(report.failing(settings.fail_on)), report)
+    output = _output(report, request.format)
+    if request.dtype_map and request.model:
+        output = _with_dtype_map(output, request.model)
+    return Result(output, bool(report.failing(settings.fail_on)), report)
+
+
+def _with_dtype_map(output: list[str] | dict[str, Any], model: str) -> list[str] | dict[str, Any]:
+    """The dtype map in front of the text, or under "dtype_map" in a document."""
+    from deploychain.backends.amp_model_rules import task_dtype_map
+
+    table = task_dtype_map(model)
+    if isinstance(output, dict):
+        return {**output, "dtype_map": to_json(table)}
+    head = f"dtype map under CUDA autocast, float16, by the {table.policies} policies of torch {table.torch}:"
+    lines = [f"  {op.dtype:<9} {op.policy:<13} {op.op:<36} {op.module}" for op in table.ops if op.dtype]
+    return [head, *lines, "", *output]
 
 
 def merge(first: AuditReport, second: AuditReport, settings: AuditSettings | None = None) -> AuditReport:

@@ -100,7 +100,7 @@ def _train(rank: int, mode: str, where: str, log: str) -> dict[str, Any]:
     if where == "gradient" and rank == 1:
         weight = net[2].weight
         assert isinstance(weight, nn.Parameter)
-        weight.register_hook(lambda g: g * float("inf") if step_now["step"] == BAD_STEP else g)  # type: ignore[no-untyped-call]
+        weight.register_hook(lambda g: g * float("inf") if step_now["step"] == BAD_STEP else g)
     data = torch.Generator().manual_seed(100 if mode == "ddp" else 7)
     skipped: list[int] = []
     with monitor(model, optimizer, scaler, every=1, path=log or None) as watch:

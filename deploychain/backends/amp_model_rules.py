@@ -17,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 
 from deploychain.audit.finding import AuditReport, Finding, Problem, Severity
 from deploychain.backends.amp_dtype_map import DtypeMap, dtype_map
-from deploychain.errors import DeploychainError
+from deploychain.errors import ConfigError, DeploychainError
 from deploychain.task import TaskRef
 
 FP16_MAX = 65504.0
@@ -34,6 +34,26 @@ def audit_task(reference: str, base: Path | None = None) -> AuditReport:
     """
     ref = TaskRef.parse(reference, base or Path.cwd(), {})
     return audit_loaded_task(ref.load(), str(ref.file or ref.source))
+
+
+def task_dtype_map(reference: str, base: Path | None = None) -> DtypeMap:
+    """The dtype map of `task.py:Task` on two of its test samples.
+
+    Raises:
+        ConfigError: the task cannot be loaded, or torch.export cannot export its model.
+    """
+    task = TaskRef.parse(reference, base or Path.cwd(), {}).load()
+    try:
+        args, kwargs, _ = _batch(task)
+        return dtype_map(task.model().eval(), args, kwargs)
+    except DeploychainError:
+        raise
+    except Exception as error:
+        raise ConfigError(
+            f"no dtype map: {_first_line(error)}",
+            where=reference,
+            remedy="torch.export must be able to export the model",
+        ) from None
 
 
 def audit_loaded_task(task: Any, path: str) -> AuditReport:

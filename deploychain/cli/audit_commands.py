@@ -17,9 +17,8 @@ def audit(
     select: str = typer.Option(None, "--select", help="Only these rules: R01,R03."),
     ignore: str = typer.Option(None, "--ignore", help="All but these rules."),
     fail_on: str = typer.Option(None, "--fail-on", help="error (default), warning or note."),
-    model: str = typer.Option(
-        None, "--model", help="Also build the task's model and check it: task.py:Task. Runs its code."
-    ),
+    model: str = typer.Option(None, "--model", help="Also build and check the model of task.py:Task. Runs its code."),
+    dtype_map: bool = typer.Option(False, "--dtype-map", help="With --model: dtype of every op under CUDA autocast."),
     onnx: list[Path] = typer.Option(None, "--onnx", help="Also check ONNX files (R09, R19 to R23)."),
     opset: int = typer.Option(None, "--opset", help="The opset that the ONNX files were asked to have (R19)."),
     log: list[Path] = typer.Option(None, "--log", help="Also judge logs of the monitor (R05 and what it saw)."),
@@ -36,7 +35,7 @@ def audit(
         return
     request = command.Request(
         paths=tuple(paths or ()), format=format, select=select, ignore=ignore, fail_on=fail_on,
-        model=model, onnx=tuple(onnx or ()), opset=opset, logs=tuple(log or ()),
+        model=model, onnx=tuple(onnx or ()), opset=opset, logs=tuple(log or ()), dtype_map=dtype_map,
     )  # fmt: skip
     result = command.run(request)
     if isinstance(result.output, list):

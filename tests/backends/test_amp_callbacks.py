@@ -3,6 +3,7 @@
 The packages are not needed: their trainers are played by small loops that make the same calls in the same order.
 """
 
+# ruff: noqa: E402  (imports come after importorskip)
 from __future__ import annotations
 
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="the adaptors watch PyTorch training")
 nn = torch.nn
 
-from deploychain.backends.amp_callbacks import LightningMonitor, TrainerMonitor, accelerate_monitor  # noqa: E402
+from deploychain.backends.amp_callbacks import LightningMonitor, TrainerMonitor, accelerate_monitor
 
 pytestmark = pytest.mark.chain
 
@@ -43,7 +44,10 @@ class Loop:
 def test_lightning_counts_optimiser_steps_under_accumulation() -> None:
     loop, callback = Loop(), LightningMonitor(every=1)
     trainer = SimpleNamespace(
-        optimizers=[loop.optimizer], precision_plugin=SimpleNamespace(scaler=loop.scaler), accumulate_grad_batches=2, num_training_batches=5
+        optimizers=[loop.optimizer],
+        precision_plugin=SimpleNamespace(scaler=loop.scaler),
+        accumulate_grad_batches=2,
+        num_training_batches=5,
     )
     callback.on_train_start(trainer, loop.model)
     for batch in range(5):

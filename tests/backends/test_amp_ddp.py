@@ -1,6 +1,7 @@
 """Two gloo processes, a non-finite gradient on rank 1: DDP stays in step, a loop outside of it does not, and the monitor
 names the rank."""
 
+# ruff: noqa: E402, E501  (imports come after importorskip)
 from __future__ import annotations
 
 from pathlib import Path

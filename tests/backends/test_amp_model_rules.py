@@ -1,5 +1,6 @@
 """Module and graph rules on models with planted faults, and the dtype map against the measured table."""
 
+# ruff: noqa: E402, E501  (imports come after importorskip)
 from __future__ import annotations
 
 from pathlib import Path
@@ -15,6 +16,7 @@ from torch.nn import functional as F
 from deploychain.audit.command import Request, run
 from deploychain.backends.amp_dtype_map import dtype_map, policy_lists
 from deploychain.backends.amp_model_rules import audit_model
+from deploychain.errors import ConfigError
 
 pytestmark = pytest.mark.chain
 
@@ -277,3 +279,19 @@ def test_the_command_audits_a_task(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     )
     broken = run(Request(model="other.py:Task")).report
     assert "model() failed: RuntimeError: no" in broken.problems[0].text
+
+
+def test_the_command_prints_the_dtype_map(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mapped.py").write_text(TASK)
+    monkeypatch.chdir(tmp_path)
+    text = run(Request(model="mapped.py:Task", dtype_map=True)).output
+    assert isinstance(text, list) and "policies of torch" in text[0]
+    assert [line.split()[:3] for line in text[1:3]] == [
+        ["float16", "low", "aten.linear.default"],
+        ["float16", "follows", "input"],
+    ]
+    document = run(Request(model="mapped.py:Task", dtype_map=True, format="json")).output
+    assert isinstance(document, dict)
+    assert document["dtype_map"]["ops"][0]["module"] == "0"
+    with pytest.raises(ConfigError, match="no model"):
+        run(Request(paths=(tmp_path,), dtype_map=True))

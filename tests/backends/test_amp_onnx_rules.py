@@ -1,5 +1,6 @@
 """ONNX rules on graphs with planted faults."""
 
+# ruff: noqa: E402  (imports come after importorskip)
 from __future__ import annotations
 
 from pathlib import Path

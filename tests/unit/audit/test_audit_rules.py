@@ -1,5 +1,6 @@
 """One static finding per rule, at the right line, with a message that names the objects and a fix in the user's names."""
 
+# ruff: noqa: E501
 from __future__ import annotations
 
 from pathlib import Path

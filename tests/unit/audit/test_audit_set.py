@@ -1,5 +1,6 @@
 """The labelled set: recall on planted mistakes, and not one finding on sound code."""
 
+# ruff: noqa: E501
 from __future__ import annotations
 
 import re
