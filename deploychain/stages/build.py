@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from deploychain.errors import CapabilityError, StageError
 from deploychain.job import Job, Stage, StageResult
-from deploychain.numerics.npz import read_npz
 from deploychain.settings import BuildSettings
 
 if TYPE_CHECKING:
@@ -115,6 +114,8 @@ def _evidence(name: str, build: Build, advice: str) -> dict[str, Any]:
 def _real_sizes(job: Job[BuildSettings]) -> tuple[Mapping[str, Sequence[int]], Mapping[str, int]]:
     """Sizes of real data, where the chain knows them: shapes by input name, and sizes by axis name."""
     if job.has("data"):
+        from deploychain.numerics.npz import read_npz
+
         return {name: array.shape for name, array in read_npz(job.input("data")).items()}, {}
     if job.has("export-report"):
         report = json.loads(job.input("export-report").read_text(encoding="utf-8"))

@@ -11,8 +11,6 @@ from deploychain.job import Job, Stage, StageResult
 from deploychain.plan import ModelPlan, Plan, write_plan
 from deploychain.records import to_json
 from deploychain.settings import PlanSettings
-from deploychain.stages.plan_data import from_job
-from deploychain.stages.planning import PlanRequest, make_plan
 
 PLAN_FILE = "precision-plan.json"
 _SOURCES = {"fp16": "onnx-fp32", "int8": "onnx-qat"}
@@ -25,6 +23,9 @@ def run(job: Job[PlanSettings]) -> StageResult:
         StageError: a model cannot be planned or converted; the node is named.
         CapabilityError: ModelOpt is missing.
     """
+    from deploychain.stages.plan_data import from_job  # numpy is loaded only when the stage runs
+    from deploychain.stages.planning import PlanRequest, make_plan
+
     settings = job.settings
     data = from_job(job)
     modules = _modules(job)

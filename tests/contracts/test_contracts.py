@@ -38,6 +38,16 @@ def test_help_imports_no_framework_and_no_validation() -> None:
     assert not loaded & {*HEAVY, "numpy", "pydantic", "yaml"}
 
 
+def test_planning_a_run_imports_no_framework_and_no_numpy(tmp_path: Path) -> None:
+    pipeline = ROOT / "pipelines" / "digits" / "pipeline.yaml"
+    arguments = ["run", str(pipeline), "--run-dir", str(tmp_path / "none"), "--dry-run"]
+    loaded = modules_after(
+        f"from deploychain.cli.app import main\ntry:\n main({arguments!r})\nexcept SystemExit:\n pass"
+    )
+    assert "deploychain.stages.evaluate" in loaded
+    assert not loaded & {*HEAVY, "numpy"}
+
+
 def test_every_evidence_side_module_imports_without_frameworks() -> None:
     names = [
         ".".join(path.relative_to(ROOT).with_suffix("").parts)
