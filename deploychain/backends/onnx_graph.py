@@ -98,9 +98,15 @@ def prepare(model: ModelProto) -> ModelProto:
     return infer(made)
 
 
+def is_large(model: ModelProto) -> bool:
+    """Whether the model is too large for one protobuf message (asking the message itself raises then)."""
+    weights = sum(len(t.raw_data) + 4 * len(t.float_data) + 8 * len(t.int64_data) for t in model.graph.initializer)
+    return weights >= _PROTO_LIMIT
+
+
 def infer(model: ModelProto) -> ModelProto:
     """The model with inferred types and shapes; models over 2 GB are inferred without their large weights."""
-    if model.ByteSize() < _PROTO_LIMIT:
+    if not is_large(model):
         return onnx.shape_inference.infer_shapes(model, data_prop=True)
     skeleton = ModelProto()
     skeleton.CopyFrom(model)
@@ -297,7 +303,7 @@ def open_model(model: ModelProto, options: ort.SessionOptions | None = None) -> 
     Raises:
         ArtifactError: onnxruntime refuses the model.
     """
-    if model.ByteSize() < _PROTO_LIMIT:
+    if not is_large(model):
         return open_session(model, options=options)
     with tempfile.TemporaryDirectory(prefix="deploychain-model-") as folder:
         path = Path(folder) / "model.onnx"
@@ -316,7 +322,7 @@ def save(model: ModelProto, path: Path) -> None:
     """
     temporary = path.with_name(f".{path.name}.part")
     try:
-        if model.ByteSize() >= _PROTO_LIMIT:
+        if is_large(model):
             data = f"{path.name}.data"
             (path.parent / data).unlink(missing_ok=True)
             copy = ModelProto()
