@@ -13,6 +13,7 @@ from operator import attrgetter
 from typing import Any
 
 from deploychain.engine.datatypes import CAST_WORDS, MATRIX_WORDS, MOVE_WORDS, kernel_words, tactic_precision
+from deploychain.engine.nodes import nodes_of_layer
 from deploychain.precision import Precision
 from deploychain.records import EvidenceSource, LayerKind, LayerRecord, TensorRecord
 
@@ -232,8 +233,6 @@ def make_layer(
     extra: Mapping[str, Any] | None = None,
 ) -> LayerRecord:
     """Build the record of one layer: kind, compute precision and evidence, ONNX nodes, optimisation profile."""
-    from deploychain.engine.nodes import nodes_of_layer
-
     nodes, nodes_from = nodes_of_layer(name, layer_type, metadata)
     kind, found_origin = _kind(name, layer_type, parameter_type, (*inputs, *outputs), nodes)
     if weights is None and constants:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from deploychain.engine.border import network_border
 from deploychain.engine.classify import (
     ARITHMETIC,
     QUANTISED,
@@ -113,15 +114,20 @@ def judge_layers(
         op_types=op_types,
         network=network_border(layers, network_io),
         whole=bool(types) and types <= _FULL,
-        claimed=frozenset(
-            node
-            for layer in layers
-            if is_matrix_layer(layer)
-            for node in layer.onnx_nodes
-            if is_matrix_node(node, op_types)
-        ),
+        claimed=_claimed(layers, op_types) if wanted is not None else frozenset(),
     )
     return tuple(_apply(layer, request) for layer in layers)
+
+
+def _claimed(layers: Sequence[LayerRecord], op_types: Mapping[str, str] | None) -> frozenset[str]:
+    """The matrix nodes that have a layer of their own; other layers that name them only apply their bias or scale."""
+    return frozenset(
+        node
+        for layer in layers
+        if is_matrix_layer(layer)
+        for node in layer.onnx_nodes
+        if is_matrix_node(node, op_types)
+    )
 
 
 def _apply(layer: LayerRecord, request: _Request) -> LayerRecord:
@@ -358,30 +364,6 @@ def _unjudged(layer: LayerRecord, asked: Precision) -> tuple[LayerVerdict, str]:
             return LayerVerdict.POSSIBLE, text
         return LayerVerdict.UNKNOWN, text
     return LayerVerdict.POSSIBLE, f"mixed I/O {words}"
-
-
-def network_border(layers: Sequence[LayerRecord], network_io: Collection[str] | None) -> frozenset[str]:
-    """Names of the FP32 tensors at the network's border, followed through copies that keep FP32."""
-    produced = {t.name for layer in layers for t in layer.outputs}
-    consumed = {t.name for layer in layers for t in layer.inputs}
-    names: set[str] = set()
-    for layer in layers:
-        for tensor in (*layer.inputs, *layer.outputs):
-            if tensor.dtype is not Precision.FP32 or tensor.name in names:
-                continue
-            if network_io is not None:
-                if tensor.name in network_io:
-                    names.add(tensor.name)
-            elif (tensor.name not in produced or tensor.name not in consumed) and "const" not in tensor.name:
-                names.add(tensor.name)
-    passing = (LayerKind.COPY, LayerKind.HELPER, LayerKind.DATA_MOVEMENT)
-    for layer in layers:  # inputs: forward
-        if layer.kind in passing and any(t.name in names for t in layer.inputs):
-            names.update(t.name for t in layer.outputs if t.dtype is Precision.FP32)
-    for layer in reversed(layers):  # outputs: backward
-        if layer.kind in passing and any(t.name in names for t in layer.outputs):
-            names.update(t.name for t in layer.inputs if t.dtype is Precision.FP32)
-    return frozenset(names)
 
 
 def _at_border(layer: LayerRecord, network: frozenset[str]) -> bool:
