@@ -200,6 +200,7 @@ def _run(run: Run, number: int, count: int) -> list[Table | tuple[str, ...]]:
     if run.throughput_qps is not None:
         facts.append(f"{run.throughput_qps:g} queries/s")
     lines.append(f"{title}: {', '.join(facts)}")
+    lines.extend(_options(run))
     if run.dla_layers or run.gpu_layers:
         lines.append(f"  DLA: {len(run.dla_layers)} subgraphs or layers; GPU: {len(run.gpu_layers)} layers")
     lines.extend(_facts(run.facts))
@@ -219,6 +220,33 @@ def _run(run: Run, number: int, count: int) -> list[Table | tuple[str, ...]]:
         columns = ("Milliseconds", "min", "mean", "median", "p99", "max")
         blocks.append(Table("", columns, rows, columns[1:]))
     return blocks
+
+
+_OPTIONS = (
+    (
+        "built with",
+        *("Precision", "LayerPrecisions", "LayerOutputTypes", "Layer Device Types", "Calibration", "Sparsity"),
+        *("Memory Pools", "Workspace", "Profiling verbosity", "NVTX verbosity", "BuilderOptimizationLevel", "DLACore"),
+        *("Input build shapes", "Input(s)s format", "Load engine"),
+    ),
+    (
+        "run with",
+        *("Batch", "Max batch", "Input inference shapes", "Input inference shape", "Inference Streams", "Streams"),
+        *("Data transfers", "Spin-wait", "CUDA Graph", "Separate profiling", "Multithreading"),
+    ),
+)
+_DEFAULTS = frozenset(("", "model", "-1", "None"))
+
+
+def _options(run: Run) -> list[str]:
+    """The options that bear on precision and time, as printed; what they mean in this version stands in the notes."""
+    flat = {key: value for section in run.options.values() for key, value in section.items()}
+    lines = []
+    for title, *keys in _OPTIONS:
+        found = [f"{key}: {flat[key][:80]}" for key in keys if flat.get(key, "") not in _DEFAULTS]
+        if found:
+            lines.append(f"  {title} {'; '.join(found)}")
+    return lines
 
 
 def _facts(facts: object) -> list[str]:
