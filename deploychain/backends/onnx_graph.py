@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,7 +11,7 @@ import onnx
 import onnxruntime as ort
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
-from deploychain.backends.ort import open_session
+from deploychain.backends.ort import open_session, session_options
 from deploychain.engine.origin import torch_module
 from deploychain.errors import ArtifactError, StageError
 from deploychain.numerics.nodes import Constant, NodeInfo
@@ -22,6 +21,7 @@ FLOAT, FLOAT16, BFLOAT16 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.B
 LOW_TYPES: Mapping[str, int] = {"fp16": FLOAT16, "bf16": BFLOAT16}
 _TYPE_NAMES: dict[int, str] = {FLOAT16: "tensor(float16)", BFLOAT16: "tensor(bfloat16)"}
 _PROTO_LIMIT = 2_000_000_000  # protobuf refuses messages of 2 GiB; some room for the graph
+_SMALL = 1024  # bytes: weights up to this stay inside the graph of a large model
 _OLDEST_OPSET = 13
 
 
@@ -298,20 +298,26 @@ def count_ops(model: ModelProto, *operators: str) -> int:
 
 
 def open_model(model: ModelProto, options: ort.SessionOptions | None = None) -> ort.InferenceSession:
-    """An onnxruntime session on a model in memory, of any size (over 2 GB by way of a temporary folder).
+    """An onnxruntime session on a model in memory, of any size (over 2 GB its weights are handed over beside it).
 
     Raises:
         ArtifactError: onnxruntime refuses the model.
     """
     if not is_large(model):
         return open_session(model, options=options)
-    with tempfile.TemporaryDirectory(prefix="deploychain-model-") as folder:
-        path = Path(folder) / "model.onnx"
-        copy = ModelProto()
-        copy.CopyFrom(model)  # saving moves the weights out of the object that is saved
-        onnx.save_model(copy, str(path), save_as_external_data=True, location="weights", size_threshold=1024)
-        del copy
-        return open_session(path, options=options)
+    options = options or session_options()
+    skeleton = ModelProto()
+    skeleton.CopyFrom(model)
+    names, values = [], []
+    for tensor in skeleton.graph.initializer:
+        if len(tensor.raw_data) > _SMALL:
+            names.append(tensor.name)
+            values.append(ort.OrtValue.ortvalue_from_numpy(numpy_helper.to_array(tensor)))
+            tensor.ClearField("raw_data")
+            tensor.data_location = TensorProto.EXTERNAL
+            tensor.external_data.add(key="location", value="memory")
+    options.add_external_initializers(names, values)
+    return open_session(skeleton, options=options)
 
 
 def save(model: ModelProto, path: Path) -> None:

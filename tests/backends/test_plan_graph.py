@@ -164,3 +164,27 @@ def test_what_a_plan_cannot_start_from_is_told(tmp_path: Path) -> None:
     model.opset_import[0].version = 11
     with pytest.raises(StageError, match="opset 11"):
         onnx_graph.require_fp32(model, "old.onnx")
+
+
+def test_model_over_the_protobuf_limit_runs_and_is_saved_beside_its_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the limit lowered, so that the road of a model over 2 GB is taken by a small one."""
+    g = Graph()
+    h = g.op("Tanh", g.linear("x", 64, 64, name="/a/MatMul"), name="/a/Tanh")
+    model = g.model({"x": ["n", 64]}, g.linear(h, 64, 64, name="/b/MatMul"), ["n", 64])
+    x = {"x": np.random.default_rng(0).standard_normal((6, 64)).astype(np.float32)}
+    expected = run_model(model, x)
+    small = onnx_range.measure(onnx_graph.prepare(model), x)
+    monkeypatch.setattr(onnx_graph, "_PROTO_LIMIT", 1000)
+    prepared = onnx_graph.prepare(model)
+    assert onnx_graph.is_large(prepared)
+    large = onnx_range.measure(prepared, x)
+    assert {n: r.abs_max for n, r in large.ranges.items()} == {n: r.abs_max for n, r in small.ranges.items()}
+    outputs = Emulator(prepared, onnx_graph.node_infos(prepared), x).outputs(set())
+    np.testing.assert_array_equal(outputs["/b/MatMul_out"], expected["/b/MatMul_out"])
+    onnx_graph.save(prepared, tmp_path / "large.onnx")
+    assert (tmp_path / "large.onnx").stat().st_size < 5000
+    assert (tmp_path / "large.onnx.data").stat().st_size >= 2 * 64 * 64 * 4
+    np.testing.assert_array_equal(run_model(tmp_path / "large.onnx", x)["/b/MatMul_out"], expected["/b/MatMul_out"])
+    assert onnx_graph.load(tmp_path / "large.onnx").graph.initializer[0].raw_data
