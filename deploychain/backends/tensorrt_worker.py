@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from deploychain.backends.tensorrt_log import ERRORS, is_driver_noise, layer_text, names_layer
 from deploychain.errors import ConfigError
 from deploychain.profiles import NetworkInput, Profile, make_profiles
 from deploychain.settings import ShapeRange
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
     import tensorrt as trt  # mypy checks against the stubs of TensorRT 10 where they are installed
 
 _ONNX_NODE = re.compile(r"\[ONNX Layer: (.*?)\](?=[\x1e\x1f\ufffd]|\[ONNX Layer: |$)")
-_LAYER_BLOCKS = ("Layers:", "Engine Layer Information:", "I/O Tensors:", "Bindings:")
-_LAYER_LINES = ("Name: ", "Layer(")
-_BAD = ("INTERNAL_ERROR", "ERROR")
 _MAX_MESSAGES = 400
 
 
@@ -101,7 +99,10 @@ def build(request: Mapping[str, Any]) -> dict[str, Any]:
     temporary.replace(engine)
     result.update(built=True, size_bytes=engine.stat().st_size)
     _keep_timing_cache(config, request, result)
-    return _done(result, log)
+    _done(result, log)
+    if request["flavour"] == "tensorrt":  # built on its own GPU: the inspector says more than the log
+        result["text"] = _inspect(plan, log) or result["text"]
+    return result
 
 
 def _network_flags(strongly_typed: bool) -> int:
@@ -295,9 +296,9 @@ def _build_problems(
     operators = dict(_onnx_nodes(onnx))
     problems: list[dict[str, Any]] = []
     for severity, text in rows:
-        if severity not in _BAD or is_driver_noise(text):
+        if severity not in ERRORS or is_driver_noise(text):
             continue
-        layer = next((x for x in by_length if x.name and _names(text, x.name)), None)
+        layer = next((x for x in by_length if x.name and names_layer(text, x.name)), None)
         described = _describe_layer(layer) if layer is not None else {"onnx_node": "", "name": "", "type": ""}
         node = described["onnx_node"] or described["name"]
         op = operators.get(node, described["type"])
@@ -305,14 +306,14 @@ def _build_problems(
     return problems
 
 
-def _names(text: str, name: str) -> bool:
-    """True where ``name`` stands in ``text`` as a whole word: the library writes /post/nms_0 for layer /post/nms."""
-    return re.search(rf"(?<![\w/.]){re.escape(name)}(?:_\d+)?(?![\w/.]*\w)", text) is not None
-
-
-def is_driver_noise(text: str) -> bool:
-    """The library probes for a driver in every failure; on a machine without a GPU that is never the reason."""
-    return "cudaError 35" in text or "CUDA driver version is insufficient" in text
+def _inspect(plan: Any, log: Any) -> str:
+    """The inspector's listing in the text form of the builder's; empty where the engine does not load."""
+    engine: Any = trt.Runtime(log).deserialize_cuda_engine(plan)
+    if engine is None:
+        return ""
+    inspector = engine.create_engine_inspector()
+    inspector.execution_context = engine.create_execution_context()  # formats of dynamic shapes
+    return str(inspector.get_engine_information(trt.LayerInformationFormat.ONELINE))
 
 
 def _failed(result: dict[str, Any], log: Any, step: str) -> dict[str, Any]:
@@ -326,31 +327,16 @@ def _failed(result: dict[str, Any], log: Any, step: str) -> dict[str, Any]:
         operator = f" ({first['op']})" if first["op"] and first["node"] else ""
         result["reason"] = f"{place}{operator}: {first['reason']}" if place else str(first["reason"])
     else:
-        errors = [text for severity, text in log.rows if severity in _BAD and not is_driver_noise(text)]
+        errors = [text for severity, text in log.rows if severity in ERRORS and not is_driver_noise(text)]
         result["reason"] = errors[0] if errors else "the builder returned no engine and named no reason"
     return _done(result, log)
 
 
 def _done(result: dict[str, Any], log: Any) -> dict[str, Any]:
-    result["text"] = _layer_text(log.rows)
-    kept = [(s, t) for s, t in log.rows if s in (*_BAD, "WARNING")]
+    result["text"] = layer_text(log.rows)
+    kept = [(s, t) for s, t in log.rows if s in (*ERRORS, "WARNING")]
     result["messages"] = [{"severity": s, "text": t} for s, t in dict.fromkeys(kept)][:_MAX_MESSAGES]
     return result
-
-
-def _layer_text(rows: Sequence[tuple[str, str]]) -> str:
-    """The builder's own words on each layer, from its verbose log: `Layers:` ... `I/O Tensors:` ..."""
-    kept: list[str] = []
-    inside = False
-    for severity, text in rows:
-        if severity == "VERBOSE" and text.startswith(_LAYER_BLOCKS):
-            inside = True
-            kept.append(text)
-        elif inside and severity == "VERBOSE" and text.startswith(_LAYER_LINES):
-            kept.append(text)
-        else:
-            inside = False
-    return "\n".join(kept)
 
 
 def _make_logger() -> Any:

@@ -57,7 +57,8 @@ def build_command(
     json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
     """Build the engines of a bundle with this device's TensorRT, run the golden data, time and judge them."""
-    from deploychain.device.build import DeviceBuild, read_settings, verify_bundle
+    from deploychain.device.backend import read_settings
+    from deploychain.device.build import DeviceBuild, verify_bundle
     from deploychain.device.result import write_result
     from deploychain.device.tables import print_planned, print_result
     from deploychain.records import to_json
@@ -133,7 +134,7 @@ def serve_command(
     """Build the engines that do not fit this device, then tell the health state until stopped."""
     import signal
 
-    from deploychain.device.build import read_settings
+    from deploychain.device.backend import read_settings
     from deploychain.device.serve import serve, state_file
 
     console.interrupt_on_sigterm()

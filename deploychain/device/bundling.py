@@ -17,6 +17,7 @@ from deploychain.device.bundle import BUNDLE_SCHEMA, EngineWish, Golden, TensorF
 from deploychain.device.golden import Arrays, measure, score_classes
 from deploychain.environment import package_version
 from deploychain.errors import ConfigError, StageError
+from deploychain.numerics.nodes import DATA_MOVEMENT
 from deploychain.numerics.scores import Scores, data_sha256, read_classes, read_scores
 from deploychain.plan import ModelPlan, read_plan
 from deploychain.profiles import make_profiles
@@ -41,11 +42,7 @@ _WEAK: dict[EngineName, tuple[str, tuple[Literal["fp16", "int8"], ...]]] = {
     "int8": ("onnx-qat", ("fp16", "int8")),
 }
 # Nodes that compute nothing of their own take no precision of their own.
-_NO_ARITHMETIC = frozenset((
-    "QuantizeLinear", "DequantizeLinear", "Cast", "Constant", "Identity", "Shape", "Reshape", "Flatten", "Transpose",
-    "Squeeze", "Unsqueeze", "Concat", "Split", "Slice", "Gather", "GatherElements", "GatherND", "Expand", "Tile",
-    "Pad", "ConstantOfShape", "Range", "Where", "NonZero", "TopK",
-))  # fmt: skip
+_NO_ARITHMETIC = DATA_MOVEMENT | {"QuantizeLinear", "DequantizeLinear", "Cast", "Constant", "Shape", "Range", "TopK"}
 
 
 @dataclass(frozen=True, slots=True)

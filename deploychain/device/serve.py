@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from deploychain.console import Progress
-from deploychain.device.build import DeviceBuild, DeviceSettings
+from deploychain.device.backend import DeviceSettings
+from deploychain.device.build import DeviceBuild
 from deploychain.device.result import DeviceResult, write_result
 from deploychain.device.versions import Version
 from deploychain.errors import CapabilityError, DeploychainError

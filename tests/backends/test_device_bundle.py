@@ -16,7 +16,8 @@ import build_models
 from deploychain import chain
 from deploychain.config import load_pipeline
 from deploychain.device.archive import ArchiveReader
-from deploychain.device.build import DeviceBuild, DeviceSettings, verify_bundle
+from deploychain.device.backend import DeviceSettings
+from deploychain.device.build import DeviceBuild, verify_bundle
 from deploychain.device.bundle import load_arrays, open_bundle
 from deploychain.device.bundling import find_pipeline, make_bundle
 from deploychain.errors import ConfigError, StageError

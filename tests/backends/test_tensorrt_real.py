@@ -42,7 +42,8 @@ def test_a_bundle_on_the_real_thing(tmp_path: Path, backend: str) -> None:
 
     from deploychain import chain
     from deploychain.config import load_pipeline
-    from deploychain.device.build import DeviceBuild, DeviceSettings
+    from deploychain.device.backend import DeviceSettings
+    from deploychain.device.build import DeviceBuild
     from deploychain.device.bundling import make_bundle
 
     build_models.conv(tmp_path / "m.onnx")

@@ -204,7 +204,10 @@ def test_hadolint_and_shellcheck(tmp_path: Path) -> None:
     files = [str(ROOT / "docker" / n) for n in ("Dockerfile.device", "Dockerfile.cpu")]
     done = subprocess.run([hadolint, *files], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
-    scripts = [str(ROOT / "docker/entrypoint.sh"), str(ROOT / "scripts/lock"), str(ROOT / "scripts/standin")]
+    scripts = [
+        str(ROOT / "docker/entrypoint.sh"),
+        *(str(ROOT / "scripts" / n) for n in ("lock", "standin", "check_images")),
+    ]
     done = subprocess.run([shellcheck, *scripts], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     assert os.access(scripts[0], os.X_OK)

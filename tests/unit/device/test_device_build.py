@@ -15,7 +15,8 @@ import pytest
 import tiny_bundle
 
 from deploychain.device.archive import ArchiveReader
-from deploychain.device.build import DeviceBuild, DeviceSettings, read_settings
+from deploychain.device.backend import DeviceSettings, read_settings
+from deploychain.device.build import DeviceBuild
 from deploychain.device.result import DeviceResult, EngineResult, read_result, write_result
 from deploychain.errors import ArtifactError, CapabilityError, ConfigError
 from deploychain.machine import Gpu, look

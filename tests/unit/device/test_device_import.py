@@ -11,7 +11,8 @@ import pytest
 import tiny_bundle
 
 from deploychain.device.archive import ArchiveReader
-from deploychain.device.build import DeviceBuild, DeviceSettings
+from deploychain.device.backend import DeviceSettings
+from deploychain.device.build import DeviceBuild
 from deploychain.device.importing import import_result
 from deploychain.device.result import read_result, write_result
 from deploychain.errors import ArtifactError
