@@ -145,7 +145,10 @@ class Amp:
         """Names that are used as only a GradScaler can be: `x.step(optimizer)`, `x.unscale_(...)`."""
         found = set()
         for call in self.symbols.calls:
-            if isinstance(call.func, ast.Attribute) and call.func.attr in ("step", "unscale_", "scale") and call.args:
+            if not isinstance(call.func, ast.Attribute):
+                continue
+            takes_argument = call.func.attr in ("step", "unscale_", "scale") and bool(call.args)
+            if takes_argument or call.func.attr in ("get_scale", "set_growth_interval", "get_growth_interval"):
                 text = dotted(call.func.value)
                 if text and _SCALER_NAME.search(text.rpartition(".")[2]):
                     found.add(text)

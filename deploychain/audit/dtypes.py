@@ -135,9 +135,7 @@ class DtypeWalk:
             self._body(s.orelse)
             self._env = _join_envs(after, self._env, _leaves(s.body), _leaves(s.orelse))
         elif isinstance(s, ast.For | ast.AsyncFor):
-            self._value(s.iter)
-            for name in _target_names(s.target):
-                self._env.pop(name, None)
+            self._iterate(s.target, s.iter)
             self._body(s.body)
             self._body(s.orelse)
         elif isinstance(s, ast.While):
@@ -176,8 +174,34 @@ class DtypeWalk:
         self._body(s.body)
         self._region, self._no_grad = kept, no_grad
 
+    def _iterate(self, target: ast.expr, source: ast.expr) -> None:
+        """Bind the loop variables of `for a, b in zip(x, y)`, `for i, a in enumerate(x)`, `for a in x`."""
+        value = self._value(source)
+        for name in _target_names(target):
+            self._env.pop(name, None)
+        if isinstance(source, ast.Call) and isinstance(source.func, ast.Name) and isinstance(target, ast.Tuple):
+            parts = [self._value(a) for a in source.args]
+            if source.func.id == "enumerate" and len(target.elts) == 2 and parts:
+                self._assign(target.elts[1], parts[0])
+            elif source.func.id == "zip" and len(parts) == len(target.elts):
+                for element, part in zip(target.elts, parts, strict=True):
+                    self._assign(element, Value(part.dtype, part.sure, part.via))
+        elif value.half and not value.module:
+            self._assign(target, Value(value.dtype, value.sure, value.via))
+
     def _module_in_place(self, expr: ast.expr) -> None:
-        """`model.half()` as a statement changes the module (on a tensor it would do nothing)."""
+        """`preds.append(x)` makes a list of what x is; `model.half()` as a statement changes the module (on a tensor it would do nothing)."""
+        if (
+            isinstance(expr, ast.Call)
+            and isinstance(expr.func, ast.Attribute)
+            and expr.func.attr == "append"
+            and expr.args
+        ):
+            text = dotted(expr.func.value)
+            value = self._value(expr.args[0])
+            if text is not None and value.half:
+                self._env[text] = Value(value.dtype, value.sure, value.via)
+            return
         chain = expr
         while isinstance(chain, ast.Call) and isinstance(chain.func, ast.Attribute):
             base = chain.func.value

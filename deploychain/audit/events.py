@@ -227,7 +227,14 @@ class EventReader:
         return None
 
     def _is_grad(self, expr: ast.AST, scope: Scope) -> bool:
-        """`.grad` of a parameter (not of an input, as in adversarial training)."""
+        """`.grad` of a parameter (not of an input, as in adversarial training), or an item of a list of them."""
+        if isinstance(expr, ast.Name):
+            return any(
+                isinstance(r.expr, ast.ListComp | ast.GeneratorExp) and self._is_grad(r.expr.elt, r.scope)
+                for b in self.symbols.bindings(expr.id, scope)
+                if b.loop and isinstance(b.value, ast.Name)
+                for r in self.symbols.resolve(b.value, b.scope)
+            )
         if not isinstance(expr, ast.Attribute) or expr.attr != "grad" or self.symbols.qual(expr, scope) is not None:
             return False
         text = dotted(expr.value)

@@ -395,6 +395,8 @@ class Symbols:
         text = dotted(expr)
         if text is not None:
             found = self._resolve_name(expr, text, scope, depth, seen)
+            if not found and isinstance(expr, ast.Subscript):
+                found = self._resolve_item(expr, scope, depth, seen)
             return found or [Ref(expr, scope)]
         if isinstance(expr, ast.Call):
             returned = self._resolve_call(expr, scope, depth, seen)
@@ -427,6 +429,20 @@ class Symbols:
                 for binding in home.bindings.get(f"self.{expr.attr}", []):
                     if binding.value is not None and not binding.loop and binding.place is None:
                         found += self.resolve(binding.value, binding.scope, depth - 1, seen)
+        return found
+
+    def _resolve_item(self, expr: ast.Subscript, scope: Scope, depth: int, seen: frozenset[int]) -> list[Ref]:
+        """`LOSSES["bce"]` of a dict, or of an nn.ModuleDict made from one."""
+        found: list[Ref] = []
+        wanted = expr.slice.value if isinstance(expr.slice, ast.Constant) else None
+        for ref in self.resolve(expr.value, scope, depth - 1, seen):
+            table = ref.expr
+            if isinstance(table, ast.Call) and _last_name(table.func) == "ModuleDict" and table.args:
+                table = table.args[0]
+            if isinstance(table, ast.Dict):
+                for key, value in zip(table.keys, table.values, strict=True):
+                    if isinstance(key, ast.Constant) and key.value == wanted:
+                        found += self.resolve(value, ref.scope, depth - 1, seen)
         return found
 
     def _resolve_element(self, binding: Binding, depth: int, seen: frozenset[int]) -> list[Ref]:

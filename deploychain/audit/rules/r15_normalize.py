@@ -258,5 +258,5 @@ RULE = Rule(
     bad="x = to_tensor(img).half()\nx = normalize(x)",
     good="x = normalize(to_tensor(img))",
     check=check,
-    trigger=r"Normalize|normalize\(|mean\b.{0,60}\bstd\b|Lambda\(|Dataset\)",
+    trigger=r"Normalize|normalize\(|(?i:mean\b.{0,60}\bstd\b)|Lambda\(|Dataset\)",
 )

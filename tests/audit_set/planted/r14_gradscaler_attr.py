@@ -1,0 +1,3 @@
+# expect: R14
+import torch.cuda.amp as amp
+scaler = amp.GradScaler()
