@@ -12,7 +12,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -134,7 +134,7 @@ def run(
         return _follow(run_dir or default_run_dir(pipeline))
     workspace = Workspace(run_dir or default_run_dir(pipeline))
     session = _Session(pipeline, workspace, selection.force, progress, note, world)
-    with workspace.locked(), session.announcing():
+    with workspace.locked(), _told(workspace.root), session.announcing():
         _check_packages(dry_run(pipeline, run_dir=run_dir, selection=selection).stages)
         rows: list[StageRow] = []
         for stage, settings in chain:
@@ -143,8 +143,8 @@ def run(
             except BaseException as error:
                 rows.append(StageRow(stage.name, "failed", str(error)))
                 rows.extend(StageRow(s.name, "not-run", f"{stage.name} failed") for s, _ in chain[len(rows) :])
-                result = RunResult(workspace.root, rows)
-                write_json(workspace.root / "run.json", result.to_dict())
+                with suppress(OSError):  # on a full disk the stage's own error is the one to tell
+                    write_json(workspace.root / "run.json", RunResult(workspace.root, rows).to_dict())
                 raise
         result = collect(workspace, rows)
         write_json(workspace.root / "run.json", result.to_dict())
@@ -329,6 +329,15 @@ class _Session:
             yield
         finally:
             self._announce(None)
+
+
+@contextmanager
+def _told(root: Path) -> Iterator[None]:
+    """The chain's own writing fails like a stage's: on a full disk, in a folder that became read-only."""
+    try:
+        yield
+    except OSError as error:
+        raise translate(error, "the chain", None, root) from error
 
 
 def _check_packages(rows: Sequence[StageRow]) -> None:

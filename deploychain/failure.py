@@ -13,21 +13,27 @@ from deploychain.task import place_in
 
 def translate(error: BaseException, stage: str, task_file: Path | None, root: Path) -> DeploychainError:
     """Any exception of a stage, as one line of what, where and what to do."""
-    if isinstance(error, DeploychainError):
+    full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    full = full or "No space left" in str(error)  # also where a stage has put it in words of its own
+    if isinstance(error, DeploychainError) and not full:
         if not error.where:
             error.where = stage
         return error
     text = f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"
     if isinstance(error, SystemExit):
         text = f"sys.exit({error.code!r})"
-    full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-    full = full or "No space left" in text or "PytorchStreamWriter failed" in text
-    if full or shutil.disk_usage(root).free < 1 << 16:
-        free = shutil.disk_usage(root).free
+    free = shutil.disk_usage(root).free
+    if full or "PytorchStreamWriter failed" in text or free < 1 << 16:
         return CapabilityError(
             f"the disk is full ({free / 1e6:.1f} MB free) while {stage} was writing",
             where=str(root),
             remedy="free some space or choose another disk with --run-dir; finished stages are kept",
+        )
+    if isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM, errno.EROFS) and _inside(error, root):
+        return CapabilityError(
+            f"cannot write the run folder: {error.strerror}",
+            where=str(error.filename),
+            remedy="choose one with --run-dir",
         )
     if isinstance(error, MemoryError) or "out of memory" in text.lower():
         return CapabilityError(f"out of memory: {text}", where=stage, remedy="lower batch_size, or use another device")
@@ -40,3 +46,7 @@ def translate(error: BaseException, stage: str, task_file: Path | None, root: Pa
         where=stage,
         remedy="--debug shows the traceback",
     )
+
+
+def _inside(error: OSError, root: Path) -> bool:
+    return isinstance(error.filename, str) and Path(error.filename).absolute().is_relative_to(root.absolute())

@@ -116,10 +116,13 @@ def read_safetensors(path: Path) -> State:
         ) from None
 
 
-def write_safetensors(path: Path, state: Mapping[str, torch.Tensor], metadata: Mapping[str, str]) -> None:
-    """Write tensors whole or not at all. Tensors that share memory are written once under each name."""
+def write_safetensors(path: Path, state: Mapping[str, torch.Tensor]) -> None:
+    """Write tensors whole or not at all. Tensors that share memory are written once under each name.
+
+    Equal tensors give equal bytes: safetensors writes two or more metadata entries in a random order, so there is one.
+    """
     plain = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in state.items()}
-    write_atomically(path, save(plain, {"format": "pt", **metadata}))
+    write_atomically(path, save(plain, {"format": "pt"}))
 
 
 def read_checkpoint(path: Path, expected: Mapping[str, Any] | None = None) -> Checkpoint:

@@ -40,7 +40,7 @@ def run(job: Job[WeightsSettings]) -> StageResult:
     report = torch_weights.weights_report(model, state, found.origin)
     report["converted"] = converted
     _judge(job, report, str(path))
-    torch_model.write_safetensors(job.out / "weights.safetensors", state, {"deploychain": "weights/1"})
+    torch_model.write_safetensors(job.out / "weights.safetensors", state)
     (job.out / "weights-report.json").write_text(json.dumps(report, indent=2), encoding="utf-8")
     return StageResult(
         {"weights": "weights.safetensors", "weights-report": "weights-report.json"},

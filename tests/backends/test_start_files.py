@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from deploychain.backends.torch_checkpoint import load_state
-from deploychain.backends.torch_model import check_against, require_fp32, trainable_model
+from deploychain.backends.torch_model import check_against, require_fp32, trainable_model, write_safetensors
 from deploychain.errors import ArtifactError, StageError
 from deploychain.settings import EvaluateSettings, PlanSettings, TrainSettings
 from deploychain.stages import evaluate, plan, train
@@ -136,3 +137,11 @@ def test_data_under_another_name_is_not_taken_by_order(tmp_path: Path) -> None:
     files = {"onnx-fp32": save_model(tmp_path / "m.onnx"), "data": tmp_path / "d.npz"}
     with pytest.raises(ArtifactError, match="'image' is not in the data, which has pixels"):
         run_stage(plan.STAGE, tmp_path, PlanSettings(), files)
+
+
+def test_equal_weights_are_equal_bytes(tmp_path: Path) -> None:
+    # Two metadata entries would be written in an order that differs from process to process.
+    write_safetensors(tmp_path / "w.safetensors", {"weight": torch.eye(2)})
+    data = (tmp_path / "w.safetensors").read_bytes()
+    header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    assert len(header["__metadata__"]) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,9 @@ import pytest
 
 from deploychain import chain
 from deploychain.config import load_pipeline
-from deploychain.errors import ConfigError, StageError
+from deploychain.errors import CapabilityError, ConfigError, StageError
 from deploychain.job import Job, Stage, StageResult
+from deploychain.workspace import Workspace
 
 
 def stage(name: str, requires: tuple[str, ...], produces: str, text: str = "{}") -> Stage:
@@ -115,3 +117,34 @@ def test_a_stage_that_needs_data_says_so_before_anything_runs(
     use(monkeypatch, stage(name, ("onnx-fp32",), "comparison"))
     with pytest.raises(ConfigError, match=f"{name} needs data"):
         chain.dry_run(pipeline(tmp_path, f"start: {{onnx: m.onnx}}\nstages: {{{name}: }}\n"))
+
+
+@pytest.mark.parametrize("where", ["run.json", "work folder", "stage's own words"])
+def test_a_full_disk_is_told_wherever_it_is_met(where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = OSError(errno.ENOSPC, "No space left on device")
+
+    def fail(*_: object) -> None:
+        raise full
+
+    def body(job: Job[Any]) -> StageResult:
+        raise StageError("cannot write the model: No space left on device")
+
+    use(monkeypatch, Stage("train", 1, (), (), ("checkpoint",), (), False, body))
+    if where == "run.json":
+        monkeypatch.setattr(chain, "write_json", fail)
+    elif where == "work folder":
+        monkeypatch.setattr(Workspace, "work_dir", fail)
+    with pytest.raises(CapabilityError, match="disk is full"):
+        chain.run(pipeline(tmp_path, "stages: {train: }\n"))
+
+
+def test_a_run_folder_that_became_read_only_is_the_machines_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: Workspace, stage: str) -> Path:
+        raise OSError(errno.EROFS, "Read-only file system", str(self.root / "tmp"))
+
+    use(monkeypatch, stage("train", (), "checkpoint"))
+    monkeypatch.setattr(Workspace, "work_dir", fail)
+    with pytest.raises(CapabilityError, match="cannot write the run folder: Read-only"):
+        chain.run(pipeline(tmp_path, "stages: {train: }\n"))
