@@ -19,6 +19,7 @@ from deploychain.plan import Finding, NodePlan
 # A node whose own result, computed from rounded inputs and rounded once, is further than this from FP32's.
 LOCAL_SNR_ERROR_DB = 20.0
 LOCAL_SNR_WARNING_DB = {"fp16": 40.0, "bf16": 24.0}  # about 74 and 56 dB are usual
+SMOOTH_GRID_DB = 60.0  # sampling a smooth map forgives coarse coordinates
 GRID_SIDE = 256  # pixels: beyond, an FP16 grid coordinate is off by more than 0.03 pixel
 NEAR_MAX = 16384.0  # a quarter of FP16's largest value
 EXP_MAX = 11.09  # exp of more is over 65504
@@ -163,11 +164,14 @@ class _Decision:
         if info.name in self.grid:
             why = self.grid[info.name]
             if info.op == "GridSample":
+                local = self.local_snr.get(info.name)
+                smooth = local is not None and local >= SMOOTH_GRID_DB
+                seen = "" if local is None else f"; on these data it is {_db(local)} from FP32"
                 self._finding(
                     info,
                     "grid",
-                    "warning",
-                    f"grid coordinates in {self.low.upper()} are 2^-11 apart near the border: {why}",
+                    "note" if smooth else "warning",
+                    f"grid coordinates in {self.low.upper()} are 2^-11 apart near the border: {why}{seen}",
                     "kept in FP32 with the nodes that compute the grid",
                 )
             return "grid", f"grid coordinates stay FP32: {why}"
