@@ -36,6 +36,8 @@ def run_command(
         result = chain.dry_run(pipeline, run_dir=run_dir, selection=selection)
     else:
         result = chain.run(pipeline, run_dir=run_dir, selection=selection, progress=console.progress, note=console.note)
+    if not result.stages:
+        return  # a torchrun process other than the first: it took part in training, the first one reports
     if json_:
         console.print_json(result.to_dict())
     elif dry:
