@@ -87,9 +87,8 @@ def main() -> None:
         print(f"{row['rule']}   {row['planted']:7} {row['found']:6} {row['false']:6}")
     total, hits = sum(r["planted"] for r in table), sum(r["found"] for r in table)
     sound = len(list((SET / "sound").glob("*.py")))
-    print(
-        f"recall {hits}/{total} = {100 * hits / total:.1f} %, {sum(r['false'] for r in table)} false, {sound} sound snippets"
-    )
+    wrong = sum(r["false"] for r in table)
+    print(f"recall {hits}/{total} = {100 * hits / total:.1f} %, {wrong} false, {sound} sound snippets")
     print(f"{result['files']} files, {result['megabytes']} MB: {result['seconds']} s")
 
 

@@ -88,12 +88,18 @@ def _judge(ctx: Context, seen: Seen, call: ast.Call, name: str, constructor: ast
     if not indices and len(seen.args) > 1 and seen.args[1].dtype == "fp32":
         return  # an FP32 target promotes the result
     shown = ctx.str(call.args[0]) if call.args else "logits"
-    rest = ", ".join(ctx.str(a) for a in call.args[1:])
+    given = [ctx.str(a) for a in call.args[1:]] + [f"{k.arg}={ctx.str(k.value)}" for k in call.keywords if k.arg]
+    rest = ", ".join(given)
     fix = f"{ctx.str(call.func)}({shown}.float(){', ' + rest if rest else ''})  # or move the call inside the autocast block"
     dtype = {"fp16": "float16", "bf16": "bfloat16"}.get(logits.dtype or "", "half precision")
     start = f"`{shown}` is still {dtype} here, outside autocast, so the loss is computed in {dtype}"
     smooth = isinstance(smoothing, int | float) and not isinstance(smoothing, bool) and smoothing > 0
-    if smooth:
+    if seen.no_grad and (smooth or summed):
+        yield ctx.finding(
+            "R01", call, WARNING,
+            f"{start}; the sum over {'the classes' if smooth else 'the batch'} passes 65504, and the reported loss becomes inf", fix,
+        )  # fmt: skip
+    elif smooth:
         yield ctx.finding(
             "R01", call, ERROR,
             f"{start}; with label_smoothing the sum over the classes passes 65504 and the logged loss is inf from about "
