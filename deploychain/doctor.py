@@ -165,7 +165,7 @@ def _gpu(machine: Machine) -> Check:
         capability = f"compute capability {gpu.compute_capability or 'unknown'}"
         parts.append(f"{gpu.name} ({capability}{f', {gpu.memory_mib:,} MiB' if gpu.memory_mib else ''})")
     found = f"{'; '.join(parts)}; driver {machine.driver or 'unknown'}"
-    if machine.driver is None and machine.l4t is None:
+    if machine.driver is None and not machine.jetson:
         return Check("gpu", Status.UNUSABLE, found, "the driver does not answer", "load or install the NVIDIA driver")
     return Check("gpu", Status.OK, found)
 
@@ -195,7 +195,7 @@ def _torch(machine: Machine, software: Software) -> Check:
         )
     oldest = _OLDEST_DRIVER.get(cuda.split(".")[0])
     branch = (machine.driver or "").split(".")[0]
-    if machine.l4t is None and oldest and branch.isdigit() and int(branch) < oldest:
+    if not machine.jetson and oldest and branch.isdigit() and int(branch) < oldest:
         return Check(
             "torch",
             Status.UNUSABLE,
@@ -254,7 +254,7 @@ def _modelopt(software: Software) -> Check:
 
 
 def _tensorrt(machine: Machine, software: Software) -> Check:
-    jetson = machine.l4t is not None
+    jetson = machine.jetson
     version = software.packages.get("tensorrt")
     fix = (
         "sudo apt-get install python3-libnvinfer, and a virtual environment made with --system-site-packages"
@@ -281,7 +281,7 @@ def _tensorrt(machine: Machine, software: Software) -> Check:
 def _tensorrt_rtx(machine: Machine, software: Software) -> Check:
     version = software.packages.get("tensorrt_rtx")
     if version is None:
-        if (machine.architecture, machine.l4t) != ("x86_64", None):
+        if machine.architecture != "x86_64" or machine.jetson:
             return Check("tensorrt_rtx", Status.MISSING, "not installed", "it exists for x86-64 only")
         fix = 'pip install "deploychain[rtx]"'
         return Check("tensorrt_rtx", Status.MISSING, "not installed", "no engines without a GPU", fix)
@@ -309,7 +309,7 @@ def _trtexec(machine: Machine) -> Check:
             Status.MISSING,
             "not found",
             "`device build` needs the tensorrt package instead" if need else "",
-            "sudo apt-get install libnvinfer-bin" if machine.l4t else "",
+            "sudo apt-get install libnvinfer-bin" if machine.jetson else "",
         )
     where = "" if tool.on_path else ", not on PATH (found all the same)"
     if tool.version is None:
@@ -327,6 +327,9 @@ def _polygraphy(software: Software) -> Check:
 
 def _jetpack(machine: Machine) -> Check:
     if machine.l4t is None:
+        if machine.jetson:
+            found = f"{machine.board or 'Jetson'}, L4T not known"
+            return Check("jetpack", Status.OK, found, "mount /etc/nv_tegra_release into the container to tell it")
         return Check("jetpack", Status.MISSING, "this is no Jetson")
     mode = f", power mode {machine.power_mode}" if machine.power_mode else ""
     if machine.jetpack is None:

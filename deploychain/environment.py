@@ -36,9 +36,17 @@ def gpu_name(root: Path = Path("/")) -> str | None:
         for line in info.read_text(errors="replace").splitlines():
             if line.startswith("Model:"):
                 return line.partition(":")[2].strip()
+    return (board_name(root) or "Jetson") if is_jetson(root) else None
+
+
+def is_jetson(root: Path = Path("/")) -> bool:
+    """By L4T's release file, else by the device tree: containers see the tree and need not have the file."""
     if (root / "etc/nv_tegra_release").is_file():
-        return board_name(root) or "Jetson"
-    return None
+        return True
+    try:
+        return b"nvidia,tegra" in (root / "proc/device-tree/compatible").read_bytes()
+    except OSError:
+        return False
 
 
 def board_name(root: Path = Path("/")) -> str | None:

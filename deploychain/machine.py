@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from deploychain.environment import board_name
+from deploychain.environment import board_name, is_jetson
 
 # JetPack of each L4T release that NVIDIA shipped for Orin and Thor. An unknown release stays unknown.
 JETPACK = {
@@ -80,13 +80,18 @@ class Machine:
     power_mode: str | None
     container: str | None
     trtexec: Trtexec | None
+    tegra: bool = False  # by the device tree; in a container L4T may stay unknown
+
+    @property
+    def jetson(self) -> bool:
+        return self.tegra or self.l4t is not None
 
 
 def look(root: Path = Path("/"), *, run_tools: bool = True) -> Machine:
     """Read the facts. ``run_tools=False`` starts no process: versions that only a tool knows stay unknown."""
     memory = _meminfo(root)
     l4t = l4t_release(root)
-    gpus, driver, driver_cuda = _gpus(root, l4t, run_tools)
+    gpus, driver, driver_cuda = _gpus(root, run_tools)
     return Machine(
         system=_os_name(root),
         architecture=platform.machine(),
@@ -104,6 +109,7 @@ def look(root: Path = Path("/"), *, run_tools: bool = True) -> Machine:
         power_mode=_power_mode(root),
         container=_container(root),
         trtexec=_trtexec(root, run_tools),
+        tegra=is_jetson(root),
     )
 
 
@@ -169,7 +175,7 @@ def _trtexec(root: Path, run_tools: bool) -> Trtexec | None:
     return Trtexec(str(path), on_path, problem=words[:200] or f"status {answer[0]}, no version in its output")
 
 
-def _gpus(root: Path, l4t: str | None, run_tools: bool) -> tuple[tuple[Gpu, ...], str | None, str | None]:
+def _gpus(root: Path, run_tools: bool) -> tuple[tuple[Gpu, ...], str | None, str | None]:
     """GPUs, driver version and the driver's CUDA version: nvidia-smi, else the kernel driver's files, else Jetson."""
     driver = _kernel_driver(root)
     tool = shutil.which("nvidia-smi") if run_tools else None
@@ -177,12 +183,12 @@ def _gpus(root: Path, l4t: str | None, run_tools: bool) -> tuple[tuple[Gpu, ...]
         query = "--query-gpu=name,compute_cap,memory.total,driver_version"
         answer = output_of([tool, query, "--format=csv,noheader,nounits"])
         rows = [r.split(",") for r in answer[1].splitlines() if r.count(",") == 3] if answer and answer[0] == 0 else []
-        if rows and l4t is None:
+        if rows and not is_jetson(root):
             banner = output_of([tool])
             cuda = re.search(r"CUDA Version:\s*([\d.]+)", banner[1]) if banner else None
             gpus = tuple(Gpu(r[0].strip(), _number(r[1]), _whole(r[2])) for r in rows)
             return gpus, rows[0][3].strip() or driver, cuda.group(1) if cuda else None
-    if l4t is not None:
+    if is_jetson(root):
         board = board_name(root) or "Jetson"
         capability = "8.7" if "Orin" in board else "11.0" if "Thor" in board else None
         return (Gpu(board, capability),), driver, None

@@ -162,6 +162,8 @@ def run_command(
     for number in gpu_groups() if groups is None else groups:
         command += ["--group-add", str(number)]
     command += ["--volume", f"{engines}:/engines"]
+    if machine.l4t is not None:  # so that the container can tell which JetPack it runs on
+        command += ["--volume", "/etc/nv_tegra_release:/etc/nv_tegra_release:ro"]
     if bundle is not None:
         command += ["--volume", f"{bundle.resolve()}:/models/bundle.tar:ro"]
     if port is not None:
@@ -175,7 +177,7 @@ def gpu_options(tool: str, image: Image, machine: Machine) -> list[str]:
         return []
     if tool == "podman":
         return ["--device", "nvidia.com/gpu=all", "--security-opt", "label=disable"]  # CDI
-    if image.platform == "linux/arm64" or machine.l4t is not None:
+    if image.platform == "linux/arm64" or machine.jetson:
         return ["--runtime", "nvidia"]  # on a Jetson `--gpus` does not bring the host's libraries
     return ["--gpus", "all"]
 

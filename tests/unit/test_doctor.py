@@ -154,6 +154,14 @@ def test_a_container_without_the_nvidia_runtime() -> None:
     assert not can["build engines"]
 
 
+def test_an_orin_in_a_container_that_hides_its_l4t() -> None:
+    tool = Trtexec("/usr/src/tensorrt/bin/trtexec", False, "10.3.0.26")
+    hidden = dataclasses.replace(ORIN, l4t=None, jetpack=None, tegra=True, trtexec=tool)
+    checks, can = look(hidden, packages=NOTHING)
+    assert checks["gpu"].status is Status.OK and "nv_tegra_release" in checks["jetpack"].consequence
+    assert can["build engines"] and "python3-libnvinfer" in checks["tensorrt"].fix
+
+
 def test_little_memory_and_disk() -> None:
     checks, _ = look(dataclasses.replace(ORIN, available_mib=900, swap_mib=100), disk_free_mib=300)
     assert checks["memory"].status is Status.UNUSABLE and "swap" in checks["memory"].fix

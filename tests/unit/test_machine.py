@@ -52,6 +52,16 @@ def test_an_unknown_l4t_is_not_called_the_nearest_jetpack(tmp_path: Path) -> Non
     assert seen.gpus == (Gpu("Jetson", None),)  # no device tree: the capability is not guessed
 
 
+def test_an_orin_is_seen_from_a_container_without_the_release_file(tmp_path: Path) -> None:
+    put(tmp_path, "proc/device-tree/model", b"NVIDIA Jetson Orin Nano\0")
+    put(tmp_path, "proc/device-tree/compatible", b"nvidia,p3768-0000+p3767-0005\0nvidia,tegra234\0")
+    seen = look(tmp_path, run_tools=False)
+    assert seen.gpus == (Gpu("NVIDIA Jetson Orin Nano", "8.7"),) and seen.l4t is None
+    assert gpu_name(tmp_path) == "NVIDIA Jetson Orin Nano"
+    put(tmp_path, "proc/device-tree/compatible", b"raspberrypi,4-model-b\0brcm,bcm2711\0")
+    assert look(tmp_path, run_tools=False).gpus == ()
+
+
 def test_a_desktop_driver_is_read_from_the_kernel(tmp_path: Path) -> None:
     put(tmp_path, "proc/driver/nvidia/gpus/0000:01:00.0/information", "Model: \t\t NVIDIA GeForce RTX 4090\nIRQ: 1\n")
     put(

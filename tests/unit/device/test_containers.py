@@ -73,6 +73,7 @@ def test_run_command(tmp_path: Path) -> None:
     assert "--runtime nvidia --group-add 44 --group-add 105" in text
     assert "--volume deploychain-engines:/engines" in text and "--publish 127.0.0.1:8080:8080" in text
     assert f"{bundle}:/models/bundle.tar:ro" in command  # one argument, blanks and all
+    assert "/etc/nv_tegra_release:/etc/nv_tegra_release:ro" in command
     assert command[-1] == "deploychain:jp6"
     doctor = containers.run_command(
         "docker", IMAGES["cpu"], HOST, bundle=None, arguments=("doctor", "--json"), groups=()
