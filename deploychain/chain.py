@@ -141,8 +141,9 @@ def run(
             try:
                 rows.append(session.step(stage, settings, stage.name in selected, _feeds(stage, chain, selected)))
             except BaseException as error:
-                rows.append(StageRow(stage.name, "failed", str(error)))
-                rows.extend(StageRow(s.name, "not-run", f"{stage.name} failed") for s, _ in chain[len(rows) :])
+                what = "was interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+                rows.append(StageRow(stage.name, "failed", str(error) or what))
+                rows.extend(StageRow(s.name, "not-run", f"{stage.name} {what}") for s, _ in chain[len(rows) :])
                 with suppress(OSError):  # on a full disk the stage's own error is the one to tell
                     write_json(workspace.root / "run.json", RunResult(workspace.root, rows).to_dict())
                 raise

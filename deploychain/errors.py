@@ -4,7 +4,8 @@
     ├── ConfigError             2  pipeline.yaml, command-line values, the task file: wrong before anything ran
     ├── StageError              3  a stage could not do its work
     │   └── ArtifactError       3  a file is missing, damaged, cut or of another kind
-    └── CapabilityError         4  this machine lacks something: a package, a GPU, disk space, TensorRT
+    ├── CapabilityError         4  this machine lacks something: a package, a GPU, disk space, TensorRT
+    └── Interrupted           130  Ctrl-C or SIGTERM
 
 Each error says what happened, where (file:line, key, node, module) and what to do about it.
 """
@@ -66,3 +67,10 @@ class CapabilityError(DeploychainError):
 
     exit_code = 4
     kind = "environment"
+
+
+class Interrupted(DeploychainError):
+    """Somebody stopped the command."""
+
+    exit_code = 130
+    kind = "interrupted"

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import typer
 
 from deploychain import console
-from deploychain.errors import ConfigError, DeploychainError
+from deploychain.errors import ConfigError, DeploychainError, Interrupted
 
 app = typer.Typer(
     name="deploychain",
@@ -67,6 +67,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     try:
         # Not standalone: a usage error comes back here and takes the same form as every other error.
         code = app(arguments, standalone_mode=False)
+        if code == Interrupted.exit_code:  # what Typer makes of KeyboardInterrupt
+            remedy = "the same command goes on where it stopped" if "run" in arguments else ""
+            code = _report(Interrupted("interrupted", remedy=remedy), arguments)
     except DeploychainError as error:
         if debug:
             raise
@@ -106,7 +109,7 @@ def _report(error: DeploychainError, arguments: Sequence[str]) -> int:
     if "--json" in arguments:
         console.print_json({"error": error.to_dict()})
     else:
-        console.error(f"{error.kind} error: {error}")
+        console.error(str(error) if isinstance(error, Interrupted) else f"{error.kind} error: {error}")
     return error.exit_code
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 import json
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from deploychain import chain
+from deploychain.cli.app import main
 from deploychain.config import load_pipeline
 from deploychain.errors import CapabilityError, ConfigError, StageError
 from deploychain.job import Job, Stage, StageResult
@@ -44,6 +46,36 @@ def test_code_that_calls_sys_exit_is_a_failed_stage_not_a_success(
     with pytest.raises(StageError, match=r"sys\.exit\(0\)"):
         chain.run(pipeline(tmp_path, "stages: {train: }\n"))
     assert not list((tmp_path / "runs").glob("*/cache/*"))
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_an_interruption_is_told(
+    as_json: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(job: Job[Any]) -> StageResult:
+        raise KeyboardInterrupt
+
+    use(
+        monkeypatch,
+        Stage("train", 1, (), (), ("checkpoint",), (), False, interrupt),
+        stage("weights", ("checkpoint",), "weights"),
+    )
+    pipeline(tmp_path, "name: p\nstages: {train: , weights: }\n")
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(SystemExit) as caught:
+        main(["run", str(tmp_path / "pipeline.yaml"), *(["--json"] if as_json else [])])
+    signal.signal(signal.SIGTERM, before)
+    assert caught.value.code == 130
+    shown = capsys.readouterr()
+    if as_json:
+        assert json.loads(shown.out)["error"]["kind"] == "interrupted"
+    else:
+        assert shown.out == "" and "interrupted (the same command goes on where it stopped)" in shown.err
+    rows = json.loads((tmp_path / "runs/p/run.json").read_text())["stages"]
+    assert [(r["status"], r["reason"]) for r in rows] == [
+        ("failed", "was interrupted"),
+        ("not-run", "train was interrupted"),
+    ]
 
 
 def test_ok_means_that_everything_asked_for_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
