@@ -190,7 +190,10 @@ class DtypeWalk:
             self._assign(target, Value(value.dtype, value.sure, value.via))
 
     def _module_in_place(self, expr: ast.expr) -> None:
-        """`preds.append(x)` makes a list of what x is; `model.half()` as a statement changes the module (on a tensor it would do nothing)."""
+        """`preds.append(x)` makes a list of what x is; `model.half()` as a statement changes the module.
+
+        (On a tensor that statement would do nothing.)
+        """
         if (
             isinstance(expr, ast.Call)
             and isinstance(expr.func, ast.Attribute)

@@ -39,15 +39,11 @@ def as_github(report: AuditReport) -> list[str]:
     """Workflow commands that GitHub shows at the lines of a pull request."""
     lines = []
     for f in report.findings:
-        place = f"file={_property(_file(f))},line={f.line},col={f.column},title={_property(f.rule)}"
+        place = f"file={_property(f.path)},line={f.line},col={f.column},title={_property(f.rule)}"
         lines.append(f"::{_GITHUB_LEVEL[f.severity]} {place}::{_data(f.message + chr(10) + f.fix)}")
     for p in report.problems:
         lines.append(f"::warning file={_property(p.path)}::{_data('not audited: ' + p.text)}")
     return lines
-
-
-def _file(f: Finding) -> str:
-    return f.path.partition("#cell")[0]
 
 
 def _data(text: str) -> str:
@@ -111,7 +107,7 @@ def _result(f: Finding, used: list[str]) -> dict[str, Any]:
         "locations": [
             {
                 "physicalLocation": {
-                    "artifactLocation": {"uri": _uri(_file(f))},
+                    "artifactLocation": {"uri": _uri(f.path)},
                     "region": {"startLine": f.line, "startColumn": f.column},
                 }
             }

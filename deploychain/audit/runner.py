@@ -123,12 +123,18 @@ def _ignored(source: Source, finding: Finding) -> bool:
 
 
 def _in_cell(source: Source, finding: Finding) -> Finding:
-    """In a notebook the path names the cell, and the line is the line in the cell."""
+    """In a notebook the message names the cell, and the line is the line in the cell."""
     if not source.cells or not 0 < finding.line <= len(source.cells):
         return finding
     cell, line = source.cells[finding.line - 1]
     return Finding(
-        f"{finding.path}#cell{cell}", line, finding.column, finding.rule, finding.severity, finding.message, finding.fix
+        finding.path,
+        line,
+        finding.column,
+        finding.rule,
+        finding.severity,
+        f"cell {cell}: {finding.message}",
+        finding.fix,
     )
 
 

@@ -7,9 +7,10 @@ import ast
 from collections.abc import Iterator
 
 from deploychain.audit.context import ERROR, Context, Rule
+from deploychain.audit.events import Event
 from deploychain.audit.finding import Finding
 from deploychain.audit.flow import search
-from deploychain.audit.symbols import last_name
+from deploychain.audit.symbols import dotted, last_name
 
 
 def check(ctx: Context) -> Iterator[Finding]:
@@ -19,17 +20,16 @@ def check(ctx: Context) -> Iterator[Finding]:
         for node, event in graph.events("backward"):
             if event.scaled is not True:
                 continue
-            seen: set[int] = set()
-            while True:  # every unguarded use, not only the first
+            for _, clip in graph.events("clip"):
+                if id(clip.node) in done or not (steps or event.framework):
+                    continue
                 path = search(
                     graph, node, event,
-                    goal=lambda e, seen=seen: e.kind == "clip" and id(e) not in seen,  # type: ignore[misc]
-                    stop=lambda e: e.kind in ("unscale", "scaler-step", "optimizer-step", "opaque"),
+                    goal=lambda e, clip=clip: e is clip,  # type: ignore[misc]
+                    stop=lambda e, clip=clip: e.kind in ("scaler-step", "optimizer-step", "opaque")  # type: ignore[misc]
+                    or (e.kind == "unscale" and not _other_parameters(ctx, e, clip)),
                 )  # fmt: skip
                 if path is None:
-                    break
-                seen.add(id(path.goal))
-                if id(path.goal.node) in done or not (steps or event.framework):
                     continue
                 later = event.framework or search(
                     graph, path.node, path.goal,
@@ -53,6 +53,34 @@ def check(ctx: Context) -> Iterator[Finding]:
                     "maximum norm of 1 becomes 1/65536, so the updates all but vanish, and logged norms are off by the scale", fix,
                 )  # fmt: skip
     yield from _lightning_hook(ctx, done)
+
+
+def _other_parameters(ctx: Context, unscale: Event, clip: Event) -> bool:
+    """The unscaled optimiser surely holds other parameters than those that are clipped."""
+    clipped = _modules(clip.node)
+    if not clipped or not isinstance(unscale.node, ast.Call) or not unscale.node.args:
+        return False
+    refs = ctx.symbols.resolve(unscale.node.args[0], unscale.scope)
+    held: set[str] = set()
+    for ref in refs:
+        if not isinstance(ref.expr, ast.Call):
+            return False
+        names = _modules(ref.expr)
+        if not names:
+            return False
+        held |= names
+    return not any(a == b or a.startswith(b + ".") or b.startswith(a + ".") for a in clipped for b in held)
+
+
+def _modules(node: ast.AST) -> set[str]:
+    """ "net" of every `net.parameters()` in an expression."""
+    found = set()
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Attribute) and inner.attr in ("parameters", "named_parameters"):
+            text = dotted(inner.value)
+            if text is not None:
+                found.add(text)
+    return found
 
 
 def _lightning_hook(ctx: Context, done: set[int]) -> Iterator[Finding]:

@@ -31,7 +31,9 @@ def check(ctx: Context) -> Iterator[Finding]:
             "torch.cuda.amp.autocast_mode",
             "torch.cuda.amp.grad_scaler",
         ):
-            names = [a.name for a in node.names if a.name in _NAMES or a.name == "*"]
+            names = [
+                a.name for a in node.names if (a.name in _NAMES and _is_used(ctx, a.asname or a.name)) or a.name == "*"
+            ]
             device = "cpu" if node.module.startswith("torch.cpu") else "cuda"
             if names:
                 yield ctx.finding(
@@ -51,6 +53,18 @@ def check(ctx: Context) -> Iterator[Finding]:
                     f"torch.{device}.amp.{name} is deprecated since torch 2.4 (FutureWarning)",
                     _fix(ctx, node, device, name),
                 )
+
+
+def _is_used(ctx: Context, name: str) -> bool:
+    """An imported name that is called or decorates: only that gives the warning."""
+    for node in ctx.symbols.nodes(ast.Name):
+        if node.id == name:
+            parent = ctx.symbols.parent.get(node)
+            if isinstance(parent, ast.Call) and (parent.func is node or last_name(parent.func) == "partial"):
+                return True
+            if isinstance(parent, ast.FunctionDef) and node in parent.decorator_list:
+                return True
+    return False
 
 
 def _written_out(ctx: Context, node: ast.Attribute) -> bool:
