@@ -226,7 +226,7 @@ _OPTIONS = (
     (
         "built with",
         *("Precision", "LayerPrecisions", "LayerOutputTypes", "Layer Device Types", "Calibration", "Sparsity"),
-        *("Memory Pools", "Workspace", "Profiling verbosity", "NVTX verbosity", "BuilderOptimizationLevel", "DLACore"),
+        *("Memory Pools", "Workspace", "Profiling verbosity", "BuilderOptimizationLevel", "DLACore"),
         *("Input build shapes", "Input(s)s format", "Load engine"),
     ),
     (
@@ -243,7 +243,8 @@ def _options(run: Run) -> list[str]:
     flat = {key: value for section in run.options.values() for key, value in section.items()}
     lines = []
     for title, *keys in _OPTIONS:
-        found = [f"{key}: {flat[key][:80]}" for key in keys if flat.get(key, "") not in _DEFAULTS]
+        skip = _DEFAULTS if title == "run with" else _DEFAULTS | {"Disabled"}
+        found = [f"{key}: {flat[key][:80]}" for key in keys if flat.get(key, "") not in skip]
         if found:
             lines.append(f"  {title} {'; '.join(found)}")
     return lines
