@@ -226,11 +226,11 @@ class EventReader:
                     return Event("clip", "*", call, scope, detail=self.symbols.text(call))
         return None
 
-    def _is_grad(self, expr: ast.AST, scope: Scope) -> bool:
+    def _is_grad(self, expr: ast.AST, scope: Scope, depth: int = 3) -> bool:
         """`.grad` of a parameter (not of an input, as in adversarial training), or an item of a list of them."""
         if isinstance(expr, ast.Name):
-            return any(
-                isinstance(r.expr, ast.ListComp | ast.GeneratorExp) and self._is_grad(r.expr.elt, r.scope)
+            return depth > 0 and any(
+                isinstance(r.expr, ast.ListComp | ast.GeneratorExp) and self._is_grad(r.expr.elt, r.scope, depth - 1)
                 for b in self.symbols.bindings(expr.id, scope)
                 if b.loop and isinstance(b.value, ast.Name)
                 for r in self.symbols.resolve(b.value, b.scope)

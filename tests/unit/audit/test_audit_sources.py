@@ -107,3 +107,21 @@ def test_many_files_give_the_same_as_one_by_one(tmp_path: Path) -> None:
     together = audit_paths([tmp_path])
     single = [f for file in sorted(tmp_path.iterdir()) for f in audit_paths([file]).findings]
     assert sorted(together.findings, key=lambda f: f.order) == sorted(single, key=lambda f: f.order)
+
+
+def test_names_that_depend_on_themselves_end(tmp_path: Path) -> None:
+    (tmp_path / "cycle.py").write_text(
+        "import torch\n"
+        "device = device.type\n"
+        "a = b\nb = a\n"
+        "def f(x):\n    return g(x)\n"
+        "def g(x):\n    return f(x)\n"
+        "class C(torch.nn.Module):\n"
+        "    def __init__(self):\n        self.x = self.y\n        self.y = self.x\n"
+        "    def forward(self, x):\n        return self(self.x(x))\n"
+        "ps = [p for p in ps]\n"
+        "for p in ps:\n    p = p.half()\n    torch.norm(p)\n"
+        "scaler = torch.amp.GradScaler(device)\n"
+        "with torch.autocast(device, enabled=a):\n    f(C()(ps)).backward()\n    scaler.step(a)\n"
+    )
+    assert audit_paths([tmp_path]).problems == ()
