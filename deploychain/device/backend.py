@@ -108,11 +108,11 @@ def read_settings(**given: Any) -> DeviceSettings:
     }
     for name, values in allowed.items():
         if given[name] not in values:
-            near = get_close_matches(given[name], values, n=1, cutoff=0.0)[0]
+            near = get_close_matches(given[name], values, n=1)
             raise ConfigError(
                 f"{given[name]!r} is not allowed",
                 where=f"--{name.replace('_', '-')}",
-                remedy=f"use one of {', '.join(values)}; did you mean {near}?",
+                remedy=f"use one of {', '.join(values)}" + (f"; did you mean {near[0]}?" if near else ""),
             )
     return DeviceSettings(**given)
 

@@ -57,7 +57,9 @@ class Bindings:
             CapabilityError: the package is missing or does not import, or there is no GPU for the classic flavour.
         """
         if importlib.util.find_spec(flavour) is None:
-            raise CapabilityError(f"the Python package {flavour} is not installed")
+            raise CapabilityError(
+                f"the Python package {flavour} is not installed", remedy="`deploychain doctor` says how to get it"
+            )
         if flavour == "tensorrt" and not machine.gpus:
             raise CapabilityError("tensorrt builds on the GPU that runs the engine, and this machine has none")
         answer = output_of([sys.executable, "-m", "deploychain.backends.probe", flavour], 120, package_environment())

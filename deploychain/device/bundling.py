@@ -75,6 +75,8 @@ def find_pipeline(run: Path, pipeline: Path | None) -> tuple[Path, Path]:
     from deploychain.chain import default_run_dir
     from deploychain.config import load_pipeline
 
+    if not run.exists():
+        raise ConfigError("there is no such run folder or pipeline file", where=str(run))
     if run.is_file():
         return run, default_run_dir(load_pipeline(run))
     if pipeline is not None:
@@ -140,7 +142,8 @@ def make_bundle(
                 "versions": {"deploychain": package_version("deploychain") or "source tree"},
             }
         )
-        for kind in ("precision-plan", "engine-evidence", "export-report"):
+        # For people and for later questions: the plan, the proofs, and the metrics of every stage at home.
+        for kind in ("precision-plan", "engine-evidence", "export-report", "comparison"):
             if kind in have:
                 files[f"evidence/{kind}.json"] = have[kind].open()
         content = write_archive(target, manifest, files)
@@ -154,9 +157,9 @@ def _artifacts(pipeline: Pipeline, run_dir: Path) -> dict[str, Artifact]:
     rows = dry_run(pipeline, run_dir=run_dir).stages
     have: dict[str, Artifact] = {}
     for row in rows:
-        if row.name in ("evaluate", "compare"):
-            continue
         if row.status != "cached" or row.record is None:
+            if row.name in ("evaluate", "compare"):  # not needed on the device
+                continue
             raise StageError(
                 f"stage {row.name} is {row.status}: {row.reason}",
                 where=str(run_dir),

@@ -65,6 +65,7 @@ class Features:
     separate_profile: bool  # from 11.0 always done
     dla: bool
     timing_defaults: Literal["host", "device"]  # 11.0 leaves transfers out, spins and uses CUDA graphs by default
+    library: str = "TensorRT"
 
     @classmethod
     def of(cls, version: Version) -> Features:
@@ -96,7 +97,7 @@ class Features:
     @classmethod
     def of_rtx(cls, version: Version) -> Features:
         """TensorRT for RTX: strongly typed networks only, no DLA."""
-        return cls(version, False, True, False, True, False, False, "device")
+        return cls(version, False, True, False, True, False, False, "device", "TensorRT for RTX")
 
     def typing(self, wanted: Literal["auto", "strong", "weak"]) -> Typing:
         """How the network is typed: weakly where the release can, unless asked otherwise.
@@ -112,7 +113,7 @@ class Features:
             )
         if wanted == "weak" and not self.weak_typing:
             raise CapabilityError(
-                f"TensorRT {self.version} has only strongly typed networks: 11.0 removed precision flags",
+                f"{self.library} {self.version} has only strongly typed networks, and no precision flags",
                 where="--typing",
                 remedy="leave --typing out",
             )
@@ -127,11 +128,11 @@ class Features:
         """
         if not self.dla:
             raise CapabilityError(
-                f"TensorRT {self.version} does not build for the DLA (10.7 and older do, and 11.4.1 on AGX Orin)",
+                f"{self.library} {self.version} does not build for the DLA (10.7 and older do, and 11.4.1 on AGX Orin)",
                 where="--dla",
                 remedy="leave --dla out: the engine runs on the GPU",
             )
-        if self.version.major < 11 and typing == "strong":
+        if self.version < Version(11, 0) and typing == "strong":
             raise CapabilityError(
                 "the DLA takes only weakly typed networks before TensorRT 11", where="--dla", remedy="use --typing weak"
             )

@@ -82,6 +82,8 @@ def test_the_pipeline_of_a_run_folder_is_found_or_asked_for(
     run: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     assert find_pipeline(run / "runs/foreign", None) == (run / "pipeline.yaml", run / "runs/foreign")
+    with pytest.raises(ConfigError, match="no such run folder"):
+        find_pipeline(run / "runs/forein", None)
     with pytest.raises(ConfigError, match="not known"):
         find_pipeline(tmp_path_factory.mktemp("elsewhere"), None)
 
