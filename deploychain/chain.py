@@ -52,6 +52,17 @@ class Selection:
             _known(option, name, chain)
         for name in self.force:
             _known("--force", name, chain)
+        chosen = self._chosen(chain)
+        for name in self.force:
+            if name not in chosen:
+                raise ConfigError(
+                    f"--force {name}: it is not among the stages that may run ({', '.join(chosen)})",
+                    where="command line",
+                    remedy="select it too, or leave --force out",
+                )
+        return chosen
+
+    def _chosen(self, chain: Sequence[str]) -> tuple[str, ...]:
         if self.only is not None:
             if self.first is not None or self.last is not None:
                 raise ConfigError("--only cannot be combined with --from or --until", where="command line")
@@ -191,7 +202,8 @@ class _Session:
                 raise ArtifactError(f"cannot read the {kind} file: {error.strerror}", where=str(path)) from None
         self._beside = {kind: self._external(kind, a.path) for kind, a in self.available.items() if "onnx" in kind}
         self._task_print = pipeline.task.fingerprint() if pipeline.task else ""
-        self._watch = {str(p): workspace.hash_of(p) for p in _watched(pipeline)}
+        base = pipeline.base.resolve()  # relative names: a project may move
+        self._watch = {os.path.relpath(p, base): workspace.hash_of(p) for p in _watched(pipeline)}
         self._announced = False
 
     def _external(self, kind: str, path: Path) -> dict[str, str]:

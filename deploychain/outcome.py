@@ -79,7 +79,7 @@ def collect(workspace: Workspace, rows: list[StageRow]) -> RunResult:
     artifact = source.by_kind().get(kind)
     if artifact is None:
         return result
-    content = json.loads(artifact.path.read_text(encoding="utf-8"))
+    content = json.loads(artifact.open().read_text(encoding="utf-8"))  # verified: these numbers are shown
     hidden = {"per_sample", "sample_classes"}  # long; they stay in the file
     result.table = [{k: v for k, v in row.items() if k not in hidden} for row in content.get("evals", [])]
     for engine in content.get("engines", []):

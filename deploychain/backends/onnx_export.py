@@ -11,7 +11,6 @@ import logging
 import re
 import shutil
 import tempfile
-import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -86,7 +85,6 @@ class Export:
     nodes: Mapping[str, str]  # node name -> torch module; "" is the model itself
     proof: Proof
     warnings: tuple[str, ...]
-    seconds: float
 
 
 def export(
@@ -115,7 +113,6 @@ def export(
         ConfigError: names or axes that the model does not have.
         StageError: the exporter cannot do it, or the file does not do what the model does; tensor, axis or node named.
     """
-    started = time.monotonic()
     model = model.cpu().eval()
     inputs, tensors, rebuild = _inputs(model, example, names)
     with torch.no_grad():
@@ -155,9 +152,7 @@ def export(
         ) from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return Export(
-        path, opset, kept, results, axes, node_modules(graph, model), proof, tuple(said), time.monotonic() - started
-    )
+    return Export(path, opset, kept, results, axes, node_modules(graph, model), proof, tuple(said))
 
 
 def node_modules(graph: onnx.ModelProto, model: nn.Module) -> dict[str, str]:

@@ -113,7 +113,6 @@ def _describe(made: Export, findings: list[QdqFinding]) -> dict[str, Any]:
         "exporter": "torch.onnx.export(dynamo=False)",
         "warnings": [*made.warnings, *made.proof.notes],
         "qdq": findings,
-        "seconds": round(made.seconds, 3),
     }
 
 

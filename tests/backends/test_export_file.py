@@ -220,6 +220,9 @@ def test_the_stage_writes_both_models_and_a_report(tmp_path: Path) -> None:
         note=lambda _text: None,
     )
     result = STAGE.run(job)
+    first = {path.name: path.read_bytes() for path in out.iterdir()}
+    STAGE.run(job)  # equal bytes, the report's too: nothing behind it becomes stale
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == first
     assert set(result.artifacts) == {"onnx-fp32", "onnx-qat", "export-report"}
     assert {p.name for p in out.iterdir()} == set(result.artifacts.values())
     report = json.loads((out / result.artifacts["export-report"]).read_text())

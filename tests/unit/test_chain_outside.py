@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import signal
 from pathlib import Path
 from typing import Any
@@ -180,3 +181,32 @@ def test_a_run_folder_that_became_read_only_is_the_machines_fault(
     monkeypatch.setattr(Workspace, "work_dir", fail)
     with pytest.raises(CapabilityError, match="cannot write the run folder: Read-only"):
         chain.run(pipeline(tmp_path, "stages: {train: }\n"))
+
+
+def test_forged_numbers_are_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, stage("compare", (), "comparison", '{"evals": [{"top1": 0.5}], "engines": []}'))
+    made = pipeline(tmp_path, "stages: {compare: }\n")
+    result = chain.run(made)
+    assert result.table == [{"top1": 0.5}]
+    file = result.run_dir / "compare" / "out.txt"
+    stat = file.stat()
+    file.write_text(file.read_text().replace("0.5", "0.9"))
+    os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    with pytest.raises(StageError, match="changed since it was published"):
+        chain.run(made)
+
+
+def test_a_project_may_move(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, stage("train", (), "checkpoint"))
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "d.npz").write_bytes(b"1")
+    chain.run(pipeline(tmp_path / "here", "name: p\nwatch: [d.npz]\nstages: {train: }\n"))
+    (tmp_path / "here").rename(tmp_path / "there")
+    assert chain.dry_run(load_pipeline(tmp_path / "there" / "pipeline.yaml")).ok
+
+
+def test_forcing_a_stage_that_may_not_run_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, stage("train", (), "checkpoint"), stage("weights", ("checkpoint",), "weights"))
+    made = pipeline(tmp_path, "stages: {train: , weights: }\n")
+    with pytest.raises(ConfigError, match="--force weights: it is not among the stages that may run"):
+        chain.run(made, selection=chain.Selection(last="train", force=("weights",)))
