@@ -82,8 +82,11 @@ class FashionTask:
             with np.load(SUBSET) as arrays:
                 images, labels = arrays[f"{split}_images"], arrays[f"{split}_labels"]
         else:
-            name = Path(self.folder) / ("train" if split == "train" else "t10k")
-            images = np.frombuffer(gzip.decompress(Path(f"{name}-images-idx3-ubyte.gz").read_bytes()), np.uint8, offset=16)
-            labels = np.frombuffer(gzip.decompress(Path(f"{name}-labels-idx1-ubyte.gz").read_bytes()), np.uint8, offset=8)
+            name = "train" if split == "train" else "t10k"
+            images = self._bytes(f"{name}-images-idx3-ubyte.gz", offset=16)
+            labels = self._bytes(f"{name}-labels-idx1-ubyte.gz", offset=8)
         pixels = torch.from_numpy(images.reshape(-1, 1, 28, 28).astype(np.float32) / 255)
         return TensorDataset((pixels - MEAN) / STD, torch.from_numpy(labels.astype(np.int64)))
+
+    def _bytes(self, name: str, offset: int) -> np.ndarray:
+        return np.frombuffer(gzip.decompress((Path(self.folder) / name).read_bytes()), np.uint8, offset=offset)
