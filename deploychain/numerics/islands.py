@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from deploychain.numerics.nodes import DATA_MOVEMENT, EXACT, HEAVY, QUANTISABLE, NodeInfo, Wiring
@@ -57,3 +57,13 @@ def quantised_nodes(infos: Sequence[NodeInfo]) -> frozenset[str]:
             if requantised and all(dequantised(n) for n in info.float_inputs):
                 found.add(info.name)
     return frozenset(found)
+
+
+def quantiser_snr(nodes: Iterable[str], wiring: Wiring, local_snr: Mapping[str, float]) -> dict[str, float]:
+    """Quantised node -> the lowest SNR of the quantisers that feed it, dB; nodes without a known one are absent."""
+    found = {}
+    for node in nodes:
+        known = [local_snr[q] for q in wiring.quantisers(wiring.nodes[node]) if q in local_snr]
+        if known:
+            found[node] = min(known)
+    return found

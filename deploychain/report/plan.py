@@ -23,10 +23,13 @@ def print_plan(plan: ModelPlan, notes: Sequence[str], files: Sequence[str]) -> N
     print_findings(plan.findings)
     special = [n for n in plan.nodes if n.precision == "fp32" and n.rule not in ("operator", "integer")]
     if special:
-        rows = [(n.name, n.op, n.guard or "-", n.reason) for n in special[:_ROWS]]
-        console.table(("Node", "Op", "Built", "Why it stays FP32"), rows, ratio="Why it stays FP32")
-        if len(special) > _ROWS:
-            console.out(f"... and {len(special) - _ROWS} more (all in the plan file)")
+        groups: dict[tuple[str, str], list[str]] = {}
+        for node in special:
+            groups.setdefault((node.reason, node.guard or "-"), []).append(node.name)
+        rows = [(_several(names), guard, reason) for (reason, guard), names in groups.items()]
+        console.table(("Node", "Built", "Why it stays FP32"), rows[:_ROWS], ratio="Why it stays FP32")
+        if len(rows) > _ROWS:
+            console.out(f"... and {len(rows) - _ROWS} more (all in the plan file)")
     counts = Counter(n.precision for n in plan.nodes)
     console.out("nodes: " + ", ".join(f"{count} {name}" for name, count in counts.most_common()))
     console.out(f"casts: {plan.casts} left, {plan.casts_removed} removed because they cancelled out")
@@ -46,11 +49,21 @@ def print_findings(findings: Sequence[Finding]) -> None:
         console.out("no findings")
         return
     ordered = sorted(findings, key=lambda f: list(_STYLES).index(f.severity))
-    rows = [(f.severity, f.kind, f.node, f"{f.detail}. {f.remedy}" if f.remedy else f.detail) for f in ordered]
-    styles = {index: _STYLES[f.severity] for index, f in enumerate(ordered)}
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for finding in ordered:
+        text = f"{finding.detail}. {finding.remedy}" if finding.remedy else finding.detail
+        groups.setdefault((finding.severity, finding.kind, text), []).append(finding.node)
+    rows = [(severity, kind, _several(nodes), text) for (severity, kind, text), nodes in groups.items()]
+    styles = {index: _STYLES[row[0]] for index, row in enumerate(rows)}
     console.table(("Severity", "Kind", "Node", "What"), rows[:_ROWS], styles=styles, ratio="What")
     if len(rows) > _ROWS:
         console.out(f"... and {len(rows) - _ROWS} more findings (--json has all)")
+
+
+def _several(names: Sequence[str]) -> str:
+    """The first names of those that share a row; the files have all."""
+    shown = "\n".join(names[:3])
+    return shown if len(names) <= 3 else f"{shown}\n+ {len(names) - 3} more"
 
 
 def print_changes(changes: Sequence[Change]) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 from deploychain.engine.classify import is_matrix_layer
 from deploychain.errors import ArtifactError, ConfigError
 from deploychain.numerics.attribution import Steps, steps_of
-from deploychain.numerics.islands import quantised_nodes
+from deploychain.numerics.islands import quantised_nodes, quantiser_snr
+from deploychain.numerics.nodes import Wiring
 from deploychain.numerics.sensitivity import SensitivityTable, blocks_of, measure_sensitivity
 from deploychain.plan import ModelPlan, NodePlan, Plan, read_plan
 from deploychain.records import Comparison, LayerRecord, LayerVerdict, load_comparison
@@ -127,8 +128,11 @@ def _costs(
     request = PlanRequest(source, precision, source, data.inputs)
     found = measure(request, progress)
     emulator, yardstick = working(request, found)
+    local: Mapping[str, float] = found.local_snr
     if precision == "int8":
-        candidates = [i.name for i in found.infos if i.name in quantised_nodes(found.infos)]
+        quantised = quantised_nodes(found.infos)
+        candidates = [i.name for i in found.infos if i.name in quantised]
+        local = quantiser_snr(candidates, Wiring.of(found.infos), found.local_snr)
     else:
         candidates = [n for n, p in planned.items() if p.precision == precision]
     every = frozenset(candidates)
@@ -143,7 +147,7 @@ def _costs(
         return yardstick.drop(emulator.outputs(nodes))
 
     infos = {i.name: i for i in found.infos}
-    return measure_sensitivity(blocks_of(found.infos, candidates), infos, found.local_snr, drop_of, budget)
+    return measure_sensitivity(blocks_of(found.infos, candidates), infos, local, drop_of, budget)
 
 
 def _plan_of(run: Path, precision: str) -> dict[str, NodePlan]:

@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 from deploychain.errors import ConfigError
 from deploychain.numerics.calibration import METHODS, Method
+from deploychain.numerics.islands import quantised_nodes, quantiser_snr
+from deploychain.numerics.nodes import Wiring
 from deploychain.numerics.sensitivity import SensitivityTable, blocks_of, measure_sensitivity
 from deploychain.plan import PRECISIONS, ModelPlan, Plan, read_plan, write_plan
 from deploychain.plan_flags import text_for
@@ -149,6 +151,7 @@ def sensitivity_of(
     emulator, yardstick = working(request, found)
     infos = {i.name: i for i in found.infos}
     floats = [i.name for i in found.infos if i.is_float and (i.not_lowerable == "" or precision == "int8")]
+    local: Mapping[str, float] = found.local_snr
     done = 0
 
     def drop_of(nodes: frozenset[str]) -> float:
@@ -160,12 +163,10 @@ def sensitivity_of(
         return yardstick.drop(emulator.outputs(nodes))
 
     if precision == "int8":
-        from deploychain.numerics.islands import quantised_nodes
-
         quantised = quantised_nodes(found.infos)
         floats = [n for n in floats if n in quantised]
+        local = quantiser_snr(floats, Wiring.of(found.infos), found.local_snr)
     blocks = blocks_of(found.infos, floats, by)
-    local = dict(found.local_snr)
     return measure_sensitivity(blocks, infos, local, drop_of, budget), yardstick.of
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deploychain.numerics.drop import Yardstick
-from deploychain.numerics.islands import settle
+from deploychain.numerics.islands import quantiser_snr, settle
 from deploychain.numerics.nodes import EXACT, NodeInfo, Wiring
-from deploychain.numerics.search import Journal, Search, smallest_kept
+from deploychain.numerics.search import Journal, Search, fewer_kept, smallest_kept
 from deploychain.plan import Finding, NodePlan
 
 if TYPE_CHECKING:
@@ -23,6 +23,9 @@ _HARD = frozenset(
     {"pin", "operator", "overflow", "weight-overflow", "vanishing-constant", "weight-underflow", "divisor"}
     | {"grid", "long-sum", "quantised", "integer"}
 )
+
+
+_SHORT_LIST = 60  # items: up to here one evaluation each is affordable
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ def search_low(
         return yardstick.drop(emulator.outputs(low_nodes(tuple(variant(kept).values()), low)))
 
     counter = Journal(evaluate, journal, fingerprint)
-    found = smallest_kept(order, counter, limit, budget)
+    found = _fewest(order, counter, limit, budget)
     made = variant(frozenset(found.kept))
     for name, plan in made.items():
         made[name] = _explained(plan, plans[name], found, yardstick, limit)
@@ -101,24 +104,28 @@ def search_int8(
 ) -> tuple[Search, tuple[Finding, ...]]:
     """Find the fewest quantised nodes to leave unquantised so that the drop stays within ``limit``."""
     wiring = Wiring.of(infos)
-    worst = {
-        n: min((local_snr[q] for q in wiring.quantisers(wiring.nodes[n]) if q in local_snr), default=math.inf)
-        for n in quantised
-    }
-    order = sorted(quantised, key=lambda n: _suspicion(worst[n]))
+    worst = quantiser_snr(quantised, wiring, local_snr)
+    order = sorted(quantised, key=lambda n: _suspicion(worst.get(n)))
 
     def evaluate(kept: frozenset[str]) -> float:
         progress(counter.evaluations, budget)
         return yardstick.drop(outputs_without(kept))  # type: ignore[arg-type]
 
     counter = Journal(evaluate, journal, fingerprint)
-    found = smallest_kept(order, counter, limit, budget)
+    found = _fewest(order, counter, limit, budget)
     return found, _findings(found, wiring.nodes, yardstick, limit, "int8")
 
 
 def fingerprint_of(*parts: object) -> str:
     """Names one search: what was searched, on which data, under which settings."""
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+
+
+def _fewest(order: Sequence[str], counter: Journal, limit: float, budget: int) -> Search:
+    found = smallest_kept(order, counter, limit, budget)
+    if len(order) <= _SHORT_LIST:
+        found = fewer_kept(order, found, counter, limit, budget)
+    return found
 
 
 def _suspicion(snr: float | None) -> float:
@@ -145,9 +152,10 @@ def _findings(
 ) -> tuple[Finding, ...]:
     if not found.kept or not found.reached:
         return ()
+    spared = "1 node" if len(found.kept) == 1 else f"{len(found.kept)} nodes"
     detail = (
-        f"{low.upper()} here costs too much: drop {_number(found.drop_without)} without FP32 nodes, "
-        f"{_number(found.drop)} with {len(found.kept)} of them, limit {limit:g} ({yardstick.of})"
+        f"{low.upper()} costs too much: drop {_number(found.drop_without)} with every node in it, "
+        f"{_number(found.drop)} without {spared}, limit {limit:g} ({yardstick.of})"
     )
     return tuple(
         Finding(name, nodes[name].module, "sensitive", "warning", detail, "kept out of it by the search")

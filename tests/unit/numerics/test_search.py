@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deploychain.numerics.search import Journal, linear_scan, smallest_kept
+from deploychain.numerics.search import Journal, fewer_kept, linear_scan, smallest_kept
 
 ITEMS = [f"n{i}" for i in range(500)]
 
@@ -107,3 +107,22 @@ def test_the_journal_of_another_search_is_not_used(tmp_path: Path) -> None:
     found = smallest_kept(["a"], Journal(lambda kept: 0.0, path, "new"), 1.0)
     assert found.kept == ()
     assert json.loads(path.read_text().splitlines()[0]) == {"search": "new"}
+
+
+def test_where_errors_add_up_the_largest_are_kept_out() -> None:
+    """Nine errors in quadrature: leaving out the one of 4 suffices, a wrong order first takes three small ones."""
+    sizes = {f"small{i}": 1.0 for i in range(8)} | {"large": 4.0}
+    journal = Journal(lambda kept: sum(s**2 for n, s in sizes.items() if n not in kept) ** 0.5)
+    order = [*(n for n in sizes if n != "large"), "large"]
+    first = smallest_kept(order, journal, 4.2)
+    assert len(first.kept) > 1
+    best = fewer_kept(order, first, journal, 4.2)
+    assert best.kept == ("large",)
+    assert best.drop == pytest.approx(8**0.5)
+    assert best.evaluations <= first.evaluations + len(order) + 3
+
+
+def test_the_refinement_never_gives_a_worse_answer() -> None:
+    culprits = _needs("n3", "n9")
+    first = smallest_kept(ITEMS[:40], culprits, 0.1)
+    assert set(fewer_kept(ITEMS[:40], first, culprits, 0.1).kept) == {"n3", "n9"}
