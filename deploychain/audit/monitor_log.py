@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from deploychain.errors import ArtifactError
 
 _FIX = {
     "R01": "compute the loss from `logits.float()`, or inside the autocast block",
+    "R19": "dynamo=False for opset 17, or ask for 18; then check the file (audit --onnx)",
+    "R28": "step the scheduler only where the scale did not fall",
     "R03": "optimizer.zero_grad() after every scaler.step()",
     "R05": "find the first non-finite gradient: see `first_non_finite` in the log",
     "R08": "keep FP32 parameters and use autocast",
@@ -66,8 +69,57 @@ def scale_history(records: Iterable[dict[str, Any]]) -> tuple[list[tuple[int, fl
     return changes, skipped, steps
 
 
+# What torch and its exporters print when something was silently given up.
+_LOG_LINES = (
+    (
+        re.compile(r"Disabling autocast"),
+        "R27",
+        Severity.ERROR,
+        "autocast was asked for and is off: everything runs in float32",
+    ),
+    (
+        re.compile(r"[Ff]ailed to convert the model to the target version"),
+        "R19",
+        Severity.ERROR,
+        "the exporter could not convert the file to the opset that was asked for and left it as it was",
+    ),
+    (
+        re.compile(r"Detected call of `lr_scheduler\.step\(\)` before `optimizer\.step\(\)`"),
+        "R28",
+        Severity.NOTE,
+        "the scheduler stepped after a skipped step (or before the optimiser)",
+    ),
+    (
+        re.compile(r"GradScaler is enabled, but CUDA is not available"),
+        "R27",
+        Severity.WARNING,
+        "the GradScaler switched itself off: there is no CUDA",
+    ),
+)
+
+
+def audit_text_log(path: Path) -> AuditReport:
+    """Findings in the printed output of a training or an export."""
+    findings = []
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        for number, line in enumerate(lines, start=1):
+            for pattern, rule, severity, message in _LOG_LINES:
+                if pattern.search(line):
+                    findings.append(_finding(path, number, rule, severity.value, message))
+    return AuditReport(tuple(findings), 1)
+
+
 def audit_log(path: Path) -> AuditReport:
-    """The findings of one run: those that the monitor made, and R05 from the whole series."""
+    """The findings of one run: those that the monitor made, and R05 from the whole series.
+
+    A file that is not of the monitor is searched for what torch prints (see `audit_text_log`).
+    """
+    try:
+        with path.open("rb") as file:
+            if not file.read(64).lstrip().startswith(b"{"):
+                return audit_text_log(path)
+    except OSError as error:
+        return AuditReport(files=1, problems=(Problem(str(path), f"cannot be read: {error.strerror}"),))
     try:
         records = read_log(path)
     except ArtifactError as error:

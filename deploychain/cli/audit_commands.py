@@ -21,7 +21,7 @@ def audit(
     dtype_map: bool = typer.Option(False, "--dtype-map", help="With --model: dtype of every op under CUDA autocast."),
     onnx: list[Path] = typer.Option(None, "--onnx", help="Also check ONNX files (R09, R19 to R23)."),
     opset: int = typer.Option(None, "--opset", help="The opset that the ONNX files were asked to have (R19)."),
-    log: list[Path] = typer.Option(None, "--log", help="Also judge logs of the monitor (R05 and what it saw)."),
+    log: list[Path] = typer.Option(None, "--log", help="Also judge logs: of the monitor, or printed output."),
     explain: str = typer.Option(None, "--explain", help="Explain a rule: R08."),
     demo: bool = typer.Option(False, "--demo", help="With --explain: run its experiment in PyTorch."),
     list_rules: bool = typer.Option(False, "--list-rules", help="List the rules."),

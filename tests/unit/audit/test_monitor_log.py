@@ -70,7 +70,7 @@ def test_a_cut_last_line_is_dropped_and_a_cut_middle_line_is_an_error(tmp_path: 
     log.write_text('{"type": "start"}\n{"type"\n{"type": "end"}\n')
     with pytest.raises(ArtifactError, match="not JSON"):
         read_log(log)
-    log.write_text("[]\n")
+    log.write_text("{}\n")
     with pytest.raises(ArtifactError, match="no record"):
         read_log(log)
     assert audit_log(log).problems
@@ -93,3 +93,13 @@ def test_plot_is_well_formed_and_marks_the_skips() -> None:
     root = ElementTree.fromstring(plot_svg(records))
     assert root.find("{http://www.w3.org/2000/svg}title").text == "Loss scale over 100 steps, 1 skipped"  # type: ignore[union-attr]
     assert plot_svg([]) == ""
+
+
+def test_printed_logs_are_searched(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(
+        "epoch 1\nUserWarning: In CUDA autocast, but the target dtype is not supported. Disabling autocast.\n"
+        "loss 0.3\nFailed to convert the model to the target version 17 using the ONNX C API.\n"
+    )
+    assert [(f.rule, f.line) for f in audit_log(log).findings] == [("R27", 2), ("R19", 4)]
+    assert audit_log(tmp_path / "none.log").problems[0].text.startswith("cannot be read")
