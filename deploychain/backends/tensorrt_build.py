@@ -20,7 +20,7 @@ WORKER = "deploychain.backends.tensorrt_worker"
 
 @dataclass(frozen=True, slots=True)
 class BuildRequest:
-    """What to build. Paths are absolute.
+    """What to build.
 
     ``examples`` are shapes of real data by input name, ``axis_sizes`` sizes by axis name: for dynamic axes that are
     not the batch.
@@ -88,6 +88,7 @@ def build_engine(
         ConfigError: the shapes do not fit the model.
         StageError: the process could not be started.
     """
+    work = work.resolve()  # the process runs in it
     paths = {name: work / f"{request.engine.stem}.{name}" for name in ("request.json", "result.json", "phase", "log")}
     for path in paths.values():
         path.unlink(missing_ok=True)
@@ -151,8 +152,8 @@ def build_engine(
 def _request_json(request: BuildRequest, result: Path, phase: Path) -> dict[str, Any]:
     return {
         "flavour": request.flavour,
-        "onnx": str(request.onnx),
-        "engine": str(request.engine),
+        "onnx": str(request.onnx.resolve()),
+        "engine": str(request.engine.resolve()),
         "compute_capability": request.compute_capability,
         "shapes": {k: {m: list(s) for m, s in v.items()} for k, v in request.shapes.items()},
         "opt_batch": request.opt_batch,

@@ -131,7 +131,7 @@ def _report(
 
 
 def _listing_problems(text: str, layers: Sequence[LayerRecord]) -> tuple[str, ...]:
-    listed = sum(line.startswith("Name: ") for line in text.partition("I/O Tensors:")[0].splitlines())
+    listed = sum(line.startswith("Name: ") and ", IOMode: " not in line for line in text.split("\n"))
     if not listed:
         return ("the builder printed no layer listing: nothing is known of the built precisions",)
     if listed != len(layers):

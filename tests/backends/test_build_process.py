@@ -93,6 +93,14 @@ def test_shapes_that_do_not_fit_are_the_users_error(tmp_path: Path) -> None:
     assert caught.value.where == "build.shapes.xx"
 
 
+def test_relative_paths_are_those_of_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build_models.conv(tmp_path / "m.onnx")
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path)
+    made = build_engine(BuildRequest("tensorrt_rtx", Path("m.onnx"), Path("e"), "8.9"), Path("work"), timeout=120)
+    assert made.built and (tmp_path / "e").is_file()
+
+
 def test_axis_names_reach_the_profile(tmp_path: Path) -> None:
     model = build_models.relu(tmp_path / "m.onnx", ["batch", 3, "height", 32])
     with pytest.raises(ConfigError, match="height"):

@@ -137,6 +137,13 @@ def test_a_cut_line_is_counted() -> None:
     assert report.problems == ("1 of 2 lines of the layer listing could not be read",)
 
 
+def test_several_blocks_are_all_counted() -> None:
+    first = text(("/c/Conv_myl0_1", "correlation", "Int8", "Float", "/c/Conv"))
+    second = text(("/d/Conv_myl1_1", "correlation", "Float", "Float", "/d/Conv"))
+    (report,) = engine_reports(evidence("int8", quantised_conv([]), first + second))
+    assert len(report.layers) == 2 and report.problems == ()
+
+
 def test_an_engine_that_was_not_built_keeps_its_reason() -> None:
     row = {"name": "fp16", "asked": "fp16", "built": False, "reason": "node /post/nms (NonMaxSuppression): no runners"}
     (report,) = engine_reports({"schema": "deploychain.engine-evidence/1", "engines": [row]})
