@@ -86,6 +86,10 @@ def check(pipeline: Pipeline) -> tuple[tuple[Stage, Settings], ...]:
         ConfigError: no stages, a stage lacks an input or the task, or a start file does not exist.
     """
     chain = tuple((registry()[name], settings) for name, settings in pipeline.settings.stages.named())
+    if pipeline.settings.gate is not None:
+        from deploychain.gate.limits import parse_limits
+
+        parse_limits(pipeline.settings.gate, pipeline.where("gate"))  # wrong limits are told before the training
     if not chain:
         raise ConfigError(
             "no stage is named", where=pipeline.where("stages"), remedy=f"name some of {', '.join(STAGE_ORDER)}"
