@@ -43,7 +43,7 @@ class Steps:
     metric: str
     rows: tuple[Step, ...]
     worst: str = ""  # empty when nothing was measured or nothing was lost
-    by: str = ""  # "metric" or, where no step changed the metric, "output error"
+    by: str = ""  # "metric" or, where no step cost a whole sample, "output error"
 
 
 def steps_of(comparison: Comparison) -> Steps:
@@ -58,7 +58,10 @@ def steps_of(comparison: Comparison) -> Steps:
         source = _source(stage, evals)
         before = evals.get(source)
         rows.append(_step(report, before, source, name, direction))
-    lost = [r for r in rows if r.loss is not None and r.loss > 0]
+    # A change by less than one sample of a score between 0 and 1 says nothing.
+    samples = max((e.samples for e in comparison.evals), default=0)
+    least = 1.0 / samples if samples else 0.0
+    lost = [r for r in rows if r.loss is not None and r.loss > 0 and r.loss >= least]
     if lost:
         return Steps(name, tuple(rows), max(lost, key=lambda r: r.loss or 0.0).stage, "metric")
     moved = [r for r in rows if r.added]

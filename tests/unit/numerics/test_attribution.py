@@ -67,3 +67,15 @@ def test_a_missing_step_is_skipped_to_its_own_source() -> None:
 def test_nothing_lost_names_no_step() -> None:
     steps = steps_of(comparison(report("train-fp32", 0.9, 0.0), report("weights", 0.9, 0.0, exact=True)))
     assert (steps.worst, steps.by) == ("", "")
+
+
+def test_less_than_one_sample_is_no_loss() -> None:
+    steps = steps_of(
+        comparison(
+            report("train-fp32", 0.9000, 0.0, samples=100),
+            report("onnx-fp32", 0.9001, 1e-6, samples=100),
+            report("onnx-fp16", 0.8999, 0.002, samples=100),
+            report("qat", 0.9050, 0.04, samples=100),
+        )
+    )
+    assert (steps.worst, steps.by) == ("qat", "output error")
