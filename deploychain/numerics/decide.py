@@ -395,6 +395,20 @@ class _Decision:
         self.findings.append(Finding(info.name, info.module, kind, severity, detail, remedy))
 
 
+def as_decided(findings: Iterable[Finding], nodes: Iterable[NodePlan]) -> tuple[Finding, ...]:
+    """The findings of `decide`, true of the final plan: a pin, a saved plan or the search may have lowered a node."""
+    final = {n.name: n for n in nodes}
+    told = []
+    for finding in findings:
+        node = final.get(finding.node)
+        if node is not None and node.precision != "fp32" and finding.remedy.startswith("kept in FP32"):
+            _, _, rest = finding.remedy.partition("; or ")
+            done = f"computes in {node.precision.upper()} all the same ({node.rule})"
+            finding = replace(finding, remedy=f"{done}; {rest}" if rest else done)
+        told.append(finding)
+    return tuple(told)
+
+
 def _db(value: float) -> str:
     return f"{value:.0f} dB" if value > -1e3 else "infinitely far (non-finite)"
 

@@ -89,6 +89,8 @@ def run(job: Job[EvaluateSettings]) -> StageResult:
 
     task = job.task.load() if job.task is not None else None
     data = _load_data(job, task)
+    if job.settings.samples is not None:
+        job.note(f"only the first {data.samples} test samples are evaluated (evaluate.samples)")
     device, device_name = _device(job)
     runner = Runner(data.inputs, job.settings.batch_size, device, job.scratch, task)
     rows = _rows(job, runner)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
+import fnmatch
 import json
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from deploychain.errors import StageError
@@ -63,11 +66,24 @@ def run(job: Job[PlanSettings]) -> StageResult:
         models[name] = made
         artifacts[f"onnx-{name}"] = made.output
         _tell(job, name, made)
+    _every_pin_is_used(settings, models)
     if not models:
         raise StageError("no model could be planned", where="plan", remedy="add the export stage, or start.onnx")
     write_plan(Plan(models, pins=settings.pin, settings=settings.model_dump(mode="json")), job.out / PLAN_FILE)
     summary = {name: _summary(made) for name, made in models.items()}
     return StageResult({**artifacts, "precision-plan": PLAN_FILE}, summary)
+
+
+def _every_pin_is_used(settings: PlanSettings, models: Mapping[str, ModelPlan]) -> None:
+    names = [node.name for made in models.values() for node in made.nodes]
+    for pattern in settings.pin if names else ():
+        if not fnmatch.filter(names, pattern):
+            near = difflib.get_close_matches(pattern.strip("*"), names, 3, cutoff=0.4) or names[:3]
+            raise StageError(
+                f"plan.pin: {pattern!r} matches no node",
+                where="plan",
+                remedy=f"nodes have names like {', '.join(near)}",
+            )
 
 
 def _summary(made: ModelPlan) -> dict[str, Any]:

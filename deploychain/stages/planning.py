@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from deploychain.errors import StageError
 from deploychain.numerics.calibration import Method
-from deploychain.numerics.decide import Rules, decide
+from deploychain.numerics.decide import Rules, as_decided, decide
 from deploychain.numerics.drop import Metric, Yardstick
 from deploychain.numerics.islands import quantised_nodes
 from deploychain.numerics.nodes import NodeInfo
@@ -208,7 +208,7 @@ def make_plan(request: PlanRequest, progress: Callable[[str, int, int], None] = 
     made = ModelPlan(
         precision=request.precision,
         nodes=nodes,
-        findings=(*found.qdq, *findings, *extra),
+        findings=(*found.qdq, *as_decided(findings, nodes), *extra),
         evaluations=evaluations,
         drop=drop,
         drop_of=yardstick.of,

@@ -48,3 +48,12 @@ def test_metrics_may_write_into_the_targets(tmp_path: Path) -> None:
     for row in rows.values():
         assert row["metrics"] == {"shifted": 1.0, "top1": 1.0}
     assert content["directions"] == {"shifted": "lower", "top1": "higher"}
+
+
+def test_a_part_of_the_test_data_is_told(tmp_path: Path) -> None:
+    (tmp_path / "task.py").write_text(TASK)
+    torch.save({"weight": torch.eye(2)}, tmp_path / "c.pt")
+    task = TaskRef.parse("task.py:Task", tmp_path, {})
+    files = {"checkpoint": tmp_path / "c.pt"}
+    _, notes, _ = run_stage(evaluate.STAGE, tmp_path, EvaluateSettings(samples=1), files, task)
+    assert notes == ["only the first 1 test samples are evaluated (evaluate.samples)"]

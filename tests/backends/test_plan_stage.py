@@ -181,6 +181,11 @@ def test_same_inputs_give_the_same_bytes(files: dict[str, Path], tmp_path: Path)
     assert [(out / n).read_bytes() for n in names] == first
 
 
+def test_a_pin_that_matches_no_node_is_told(files: dict[str, Path], tmp_path: Path) -> None:
+    with pytest.raises(StageError, match=r"plan\.pin: 'no/such/\*' matches no node"):
+        run(tmp_path, files, pin={"no/such/*": "fp32"})
+
+
 def test_data_that_do_not_fit_are_refused(files: dict[str, Path], tmp_path: Path) -> None:
     np.savez(tmp_path / "wrong.npz", x=np.zeros((4, 1, 12, 12), np.float32))
     with pytest.raises(StageError, match="onnxruntime failed"):
