@@ -160,9 +160,9 @@ def run(
                 rows.append(StageRow(stage.name, "failed", str(error) or what))
                 rows.extend(StageRow(s.name, "not-run", f"{stage.name} {what}") for s, _ in chain[len(rows) :])
                 with suppress(OSError):  # on a full disk the stage's own error is the one to tell
-                    write_json(workspace.root / "run.json", RunResult(workspace.root, rows).to_dict())
+                    write_json(workspace.root / "run.json", RunResult(workspace.root, rows, pipeline=pipeline.file).to_dict())
                 raise
-        result = collect(workspace, rows)
+        result = collect(workspace, rows, pipeline.file)
         write_json(workspace.root / "run.json", result.to_dict())
     return result
 
@@ -174,7 +174,7 @@ def dry_run(pipeline: Pipeline, *, run_dir: Path | None = None, selection: Selec
     workspace = Workspace(run_dir or default_run_dir(pipeline))
     session = _Session(pipeline, workspace, selection.force, silent, lambda text: None, 1)
     rows = [session.preview(stage, settings, stage.name in selected) for stage, settings in chain]
-    return RunResult(workspace.root, rows)
+    return RunResult(workspace.root, rows, pipeline=pipeline.file)
 
 
 class _Session:

@@ -47,6 +47,7 @@ class RunResult:
     stages: list[StageRow]
     table: list[dict[str, Any]] = field(default_factory=list)
     layers: dict[str, dict[str, Any]] = field(default_factory=dict)
+    pipeline: Path | None = None  # the file that was run
 
     @property
     def ok(self) -> bool:
@@ -58,6 +59,7 @@ class RunResult:
             {
                 "schema": RUN_SCHEMA,
                 "run_dir": str(self.run_dir),
+                "pipeline": str(self.pipeline.resolve()) if self.pipeline else None,
                 "ok": self.ok,
                 "stages": [row.to_dict() for row in self.stages],
                 "table": self.table,
@@ -67,10 +69,10 @@ class RunResult:
         return made
 
 
-def collect(workspace: Workspace, rows: list[StageRow]) -> RunResult:
+def collect(workspace: Workspace, rows: list[StageRow], pipeline: Path) -> RunResult:
     """Assemble the tables from what compare (else evaluate) published."""
     by_stage = {row.name: row.record for row in rows if row.record and row.status in ("ran", "cached")}
-    result = RunResult(workspace.root, rows)
+    result = RunResult(workspace.root, rows, pipeline=pipeline)
     compared = by_stage.get("compare")
     source = compared or by_stage.get("evaluate")
     if source is None:
