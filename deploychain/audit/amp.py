@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
 
-from deploychain.audit.symbols import UNKNOWN, Ref, Scope, Symbols, dotted, keyword, last_name
+from deploychain.audit.astnames import UNKNOWN, Ref, Scope, dotted, keyword, last_name
+from deploychain.audit.frameworks import Frameworks, Region
+from deploychain.audit.symbols import Symbols
 
 PLAIN_SCALERS = frozenset({"torch.cuda.amp.GradScaler", "torch.amp.GradScaler", "torch.cpu.amp.GradScaler"})
 AUTOCASTS = frozenset({"torch.autocast", "torch.cuda.amp.autocast", "torch.cpu.amp.autocast"})
@@ -92,31 +93,6 @@ _FOREIGN_LOSSES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
-    """An autocast region as far as the code tells. dtype "?" is fp16 or bf16; `enabled` None is decided at run time."""
-
-    device: str  # cuda | cpu | other | ?
-    dtype: str  # fp16 | bf16 | fp32 | ?
-    enabled: bool | None
-    node: ast.AST
-    framework: str = ""  # "Lightning", "Accelerate", ... where no autocast is written in the code
-
-    @property
-    def half(self) -> bool:
-        """Ops on the lower-precision list may run in fp16 or bf16 here."""
-        return self.enabled is not False and self.dtype in ("fp16", "bf16", "?")
-
-    @property
-    def fp16(self) -> bool:
-        return self.enabled is not False and self.dtype == "fp16"
-
-    @property
-    def cuda(self) -> bool:
-        """The CUDA tables apply (an unknown device is taken for CUDA: that is what AMP code is written for)."""
-        return self.device in ("cuda", "?")
-
-
 class Amp:
     """AMP objects of one file."""
 
@@ -126,7 +102,7 @@ class Amp:
         self.scaler_calls = [
             c for c in symbols.calls if symbols.qual(c.func) in PLAIN_SCALERS or self._foreign_scaler(c)
         ]
-        self.framework = _Frameworks(symbols)
+        self.framework = Frameworks(symbols)
         self._uses = self._collect_scaler_uses()
 
     # -- scalers ------------------------------------------------------------------------------------------------
@@ -426,72 +402,3 @@ class Amp:
         if name.startswith("torch.nn.") and leaf in MODULE_LOSSES:
             return MODULE_LOSSES[leaf], inner
         return (_FOREIGN_LOSSES[leaf], inner) if leaf in _FOREIGN_LOSSES else None
-
-
-class _Frameworks:
-    """Lightning, Fabric, Accelerate and Hugging Face Trainer settings that turn autocast and scaling on."""
-
-    def __init__(self, symbols: Symbols) -> None:
-        self.symbols = symbols
-        self.lightning = self.fabric = self.accelerate = self.trainer = ""
-        self.uses_accelerate = any(v.startswith("accelerate.") for names in symbols.imports.values() for v in names)
-        for call in symbols.calls:
-            name = last_name(call.func)
-            full = symbols.qual(call.func) or ""
-            scope = symbols.scope(call)
-            if name == "Trainer" and "lightning" in full:
-                self.lightning = self._precision(keyword(call, "precision"), scope) or self.lightning
-            elif name == "Fabric" and "lightning" in full:
-                self.fabric = self._precision(keyword(call, "precision"), scope) or self.fabric
-            elif name == "Accelerator" and full.startswith("accelerate"):
-                value = symbols.const(keyword(call, "mixed_precision"), scope)
-                self.accelerate = value if value in ("fp16", "bf16") else self.accelerate
-            elif name.endswith(("TrainingArguments", "SFTConfig", "DPOConfig")):
-                for flag in ("fp16", "bf16"):
-                    if symbols.const(keyword(call, flag), scope) is True:
-                        self.trainer = flag
-
-    def _precision(self, expr: ast.expr | None, scope: Scope) -> str:
-        value = str(self.symbols.const(expr, scope)) if expr is not None else ""
-        if value in ("16", "16-mixed"):
-            return "fp16"
-        if value == "bf16" or value == "bf16-mixed":
-            return "bf16"
-        return "16-true" if value == "16-true" else ""
-
-    def kind(self, expr: ast.expr, scope: Scope) -> str:
-        """ "accelerate" or "fabric" where an expression is such an object."""
-        for ref in self.symbols.resolve(expr, scope):
-            if isinstance(ref.expr, ast.Call):
-                full = self.symbols.qual(ref.expr.func, ref.scope) or ""
-                if full.startswith("accelerate") and full.endswith("Accelerator"):
-                    return "accelerate"
-                if "lightning" in full and full.endswith("Fabric"):
-                    return "fabric"
-        leaf = (dotted(expr) or "").rpartition(".")[2]
-        return {"accelerator": "accelerate", "fabric": "fabric"}.get(leaf, "")
-
-    def region(self, kind: str, node: ast.AST) -> Region:
-        dtype = self.accelerate if kind == "accelerate" else self.fabric
-        return Region("?", dtype or "?", None if not dtype else True, node, kind)
-
-    def scaled(self, kind: str) -> bool:
-        """The framework surely scales the loss (fp16)."""
-        return (self.accelerate if kind == "accelerate" else self.fabric) == "fp16"
-
-    def ambient(self, scope: Scope) -> Region | None:
-        """The region that a framework opens around a method: training_step of a LightningModule and the like."""
-        cls = scope.owner
-        if cls is None or scope.name not in _STEP_METHODS:
-            return None
-        bases = {last_name(b) for c in self.symbols._bases(cls) for b in getattr(c.node, "bases", [])}
-        if bases & {"LightningModule"} and self.lightning in ("fp16", "bf16"):
-            return Region("?", self.lightning, True, scope.node, "Lightning")
-        if any(b.endswith("Trainer") for b in bases) and self.trainer and scope.name == "compute_loss":
-            return Region("?", self.trainer, True, scope.node, "Trainer")
-        return None
-
-
-_STEP_METHODS = frozenset(
-    {"training_step", "validation_step", "test_step", "predict_step", "forward", "compute_loss", "shared_step"}
-)

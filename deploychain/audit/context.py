@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from deploychain.audit.amp import Amp
+from deploychain.audit.astnames import Scope, last_name
 from deploychain.audit.dtypes import DtypeWalk
 from deploychain.audit.finding import Finding, Severity
-from deploychain.audit.flow import Graph, GraphBuilder
+from deploychain.audit.flow import GraphBuilder
+from deploychain.audit.paths import Graph
 from deploychain.audit.sources import Source
-from deploychain.audit.symbols import Scope, Symbols, last_name
+from deploychain.audit.symbols import Symbols
 from deploychain.audit.values import Seen
 
 # Without one of these nothing in a file is known to be in half precision.

@@ -9,25 +9,32 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from deploychain.audit.amp import FUNCTION_LOSSES, Amp, Region
-from deploychain.audit.symbols import Scope, Symbols, dotted, keyword, last_name, strip_module_calls
+from deploychain.audit.amp import FUNCTION_LOSSES, Amp
+from deploychain.audit.astnames import Scope, dotted, keyword, last_name, strip_module_calls
+from deploychain.audit.frameworks import Region
+from deploychain.audit.symbols import Symbols
 from deploychain.audit.values import (
     FP32,
     FP32_CUDA,
     FP32_LAYERS,
     LOWER,
     LOWER_LAYERS,
+    MODEL_NAMES,
     NEVER_CAST,
     NOT_TENSORS,
     OTHER,
     PASS_LAYERS,
+    PYTHON,
     SCALAR,
+    TENSOR_METHODS,
     UNKNOWN_VALUE,
     Seen,
     Value,
     in_region,
+    join,
+    join_envs,
     promote,
-    words,
+    runs_a_model,
 )
 
 _MAX_DEPTH = 6
@@ -97,7 +104,7 @@ class DtypeWalk:
         self._active.append(function)
         try:
             self._body(function.body)
-            result = _join(self._returned)
+            result = join(self._returned)
         finally:
             self._active.pop()
             self._region, self._env, self._scope, self._no_grad, self._returned = kept
@@ -133,7 +140,7 @@ class DtypeWalk:
             after = self._env
             self._env = before
             self._body(s.orelse)
-            self._env = _join_envs(after, self._env, _leaves(s.body), _leaves(s.orelse))
+            self._env = join_envs(after, self._env, _leaves(s.body), _leaves(s.orelse))
         elif isinstance(s, ast.For | ast.AsyncFor):
             self._iterate(s.target, s.iter)
             self._body(s.body)
@@ -259,13 +266,13 @@ class DtypeWalk:
             return self._env.get(text, base) if text else base
         if isinstance(e, ast.Tuple | ast.List):
             items = tuple(self._value(x) for x in e.elts)
-            joined = _join(items)
+            joined = join(items)
             return Value(joined.dtype, joined.sure, joined.via, items=items)
         if isinstance(e, ast.Dict):
-            return _join([self._value(v) for v in e.values])
+            return join([self._value(v) for v in e.values])
         if isinstance(e, ast.IfExp):
             self._value(e.test)
-            return _join([self._value(e.body), self._value(e.orelse)])
+            return join([self._value(e.body), self._value(e.orelse)])
         if isinstance(e, ast.NamedExpr):
             value = self._value(e.value)
             self._assign(e.target, value)
@@ -423,7 +430,7 @@ class DtypeWalk:
             return None
         if base.module:
             return None
-        if attr in LOWER or attr in FP32_CUDA or attr in _TENSOR_METHODS:
+        if attr in LOWER or attr in FP32_CUDA or attr in TENSOR_METHODS:
             result = self._op(call, attr, (base, *args))
             self._note(call, attr, (base, *args), result)
             return result
@@ -435,7 +442,7 @@ class DtypeWalk:
             name = self.symbols.qual(made.func, self._scope) or ""
             return name.startswith(("torch.nn.", "torchvision.models.", "timm.create_model"))
         text = dotted(made)
-        return text is not None and text.rpartition(".")[2].lower() in _MODEL_NAMES
+        return text is not None and text.rpartition(".")[2].lower() in MODEL_NAMES
 
     def _torch_function(self, call: ast.Call, name: str, args: tuple[Value, ...]) -> Value:
         leaf = name.rpartition(".")[2]
@@ -594,56 +601,11 @@ class DtypeWalk:
         if region is None or not region.half:
             return UNKNOWN_VALUE
         leaf = name.rpartition(".")[2]
-        if leaf in _PYTHON or leaf[:1].isupper() or not _runs_a_model(leaf):
+        if leaf in PYTHON or leaf[:1].isupper() or not runs_a_model(leaf):
             return UNKNOWN_VALUE
         if region.framework == "accelerate":
             return FP32  # Accelerate converts a prepared model's outputs
         return Value(in_region(region.dtype), False, call)
-
-
-_MODEL_NAMES = words(
-    "model net network module encoder decoder backbone student teacher generator discriminator unet vae "
-    "netg netd gen disc critic actor policy transformer classifier detector head ddp_model fsdp_model "
-    "raw_model self"
-)
-_PYTHON = words(
-    "print len range enumerate zip list dict tuple set int float str isinstance getattr hasattr next iter "
-    "sum min max sorted map filter open super format round abs any all type next_batch time perf_counter"
-)
-_TENSOR_METHODS = words(
-    "mean var std sqrt abs max min amax amin clamp clamp_min clamp_ masked_fill masked_fill_ view reshape "
-    "permute transpose flatten squeeze unsqueeze expand repeat chunk split relu sigmoid tanh gelu neg add "
-    "mul div sub add_ mul_ div_ sub_ t contiguous index_select gather scatter topk square square_ round "
-    "floor ceil sign softmax log_softmax view_as expand_as reshape_as swapaxes movedim narrow roll flip "
-    "tril triu detach_ clip type_as masked_select"
-)
-
-
-def _runs_a_model(leaf: str) -> bool:
-    low = leaf.lower()
-    if low in _MODEL_NAMES:
-        return True
-    return any(
-        part in low
-        for part in (
-            "model",
-            "net",
-            "encod",
-            "decod",
-            "backbone",
-            "generator",
-            "discriminator",
-            "student",
-            "teacher",
-            "forward",
-            "transformer",
-            "classifier",
-            "head",
-            "critic",
-        )
-    ) and not low.startswith(
-        ("load", "save", "build", "make", "create", "get_", "log", "prepare", "wrap", "update", "eval")
-    )
 
 
 def _is_no_grad(expr: ast.expr, symbols: Symbols) -> bool:
@@ -665,30 +627,3 @@ def _target_names(target: ast.expr) -> set[str]:
 
 def _leaves(body: list[ast.stmt]) -> bool:
     return bool(body) and isinstance(body[-1], ast.Return | ast.Raise | ast.Continue | ast.Break)
-
-
-def _join_envs(a: dict[str, Value], b: dict[str, Value], a_leaves: bool, b_leaves: bool) -> dict[str, Value]:
-    if a_leaves:
-        return b
-    if b_leaves:
-        return a
-    return {name: _join([a.get(name, UNKNOWN_VALUE), b.get(name, UNKNOWN_VALUE)]) for name in a.keys() | b.keys()}
-
-
-def _join(values: Iterable[Value]) -> Value:
-    """What holds on at least one way: half wins, but is no longer sure where another way says otherwise."""
-    best: Value | None = None
-    for value in values:
-        if best is None:
-            best = value
-        elif value == best:
-            continue
-        elif value.half and not best.half:
-            best = Value(value.dtype, False if best.dtype == "fp32" else value.sure, value.via, value.module)
-        elif best.half and not value.half:
-            best = Value(best.dtype, False if value.dtype == "fp32" else best.sure, best.via, best.module)
-        elif value.dtype != best.dtype:
-            best = Value("half", False, best.via) if value.half and best.half else UNKNOWN_VALUE
-        else:
-            best = Value(best.dtype, best.sure and value.sure, best.via, best.module)
-    return best or UNKNOWN_VALUE

@@ -7,7 +7,8 @@ import re
 from dataclasses import dataclass
 
 from deploychain.audit.amp import Amp
-from deploychain.audit.symbols import Scope, Symbols, dotted, last_name
+from deploychain.audit.astnames import Scope, dotted, last_name
+from deploychain.audit.symbols import Symbols
 from deploychain.audit.values import words
 
 _CLIP_NAME = re.compile(

@@ -8,13 +8,25 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
+from deploychain.audit.astnames import (
+    UNKNOWN,
+    Binding,
+    Ref,
+    Scope,
+    argument_for,
+    arithmetic,
+    canonical,
+    dotted,
+    is_body,
+    last_name,
+    returns,
+    strip_module_calls,
+)
 from deploychain.audit.sources import Source
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-UNKNOWN = object()
 _SCOPES = frozenset({ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef})
 _BINDING = frozenset({ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.For, ast.AsyncFor, ast.comprehension, ast.withitem})
 # Operators and contexts: shared objects without a place of their own.
@@ -23,75 +35,6 @@ _NO_SCOPE = frozenset(
     for base in (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
     for kind in base.__subclasses__()
 )
-
-# One name for each thing that torch offers under several.
-_CANONICAL = {
-    "torch.amp.autocast": "torch.autocast",
-    "torch.amp.autocast_mode.autocast": "torch.autocast",
-    "torch.cuda.amp.autocast_mode.autocast": "torch.cuda.amp.autocast",
-    "torch.GradScaler": "torch.amp.GradScaler",
-    "torch.amp.grad_scaler.GradScaler": "torch.amp.GradScaler",
-    "torch.cuda.amp.grad_scaler.GradScaler": "torch.cuda.amp.GradScaler",
-    "torch.nn.utils.clip_grad.clip_grad_norm_": "torch.nn.utils.clip_grad_norm_",
-    "torch.nn.utils.clip_grad.clip_grad_value_": "torch.nn.utils.clip_grad_value_",
-    "torch.distributed.fsdp.fully_sharded_data_parallel.FullyShardedDataParallel": (
-        "torch.distributed.fsdp.FullyShardedDataParallel"
-    ),
-    "torch.distributed._composable.fsdp.fully_shard": "torch.distributed.fsdp.fully_shard",
-}
-_PREFIXES = (
-    ("torch.nn.modules.loss.", "torch.nn."),
-    ("torch.nn.modules.activation.", "torch.nn."),
-    ("torch.nn.modules.normalization.", "torch.nn."),
-    ("torch.nn.modules.", "torch.nn."),
-    ("pytorch_lightning", "lightning.pytorch"),
-)
-# Methods that return the module they are called on.
-SELF_RETURNING = frozenset(
-    {"to", "cuda", "cpu", "train", "eval", "half", "float", "double", "bfloat16", "requires_grad_"}
-)
-
-
-@dataclass(eq=False)
-class Scope:
-    """A module, class, function or lambda body."""
-
-    node: ast.AST
-    parent: Scope | None
-    owner: Scope | None = None  # the class that a method belongs to
-    bindings: dict[str, list[Binding]] = field(default_factory=dict)
-    parameters: list[str] = field(default_factory=list)
-    returned: list[ast.expr] | None = None  # filled by `returns`
-
-    @property
-    def name(self) -> str:
-        return getattr(self.node, "name", "")
-
-    @property
-    def is_class(self) -> bool:
-        return isinstance(self.node, ast.ClassDef)
-
-    @property
-    def body(self) -> list[ast.stmt]:
-        body = getattr(self.node, "body", [])
-        return body if isinstance(body, list) else []
-
-
-class Binding(NamedTuple):
-    """A name was given this value; `place` is the index in an unpacked tuple; `loop` where it came from iterating."""
-
-    value: ast.expr | None
-    scope: Scope
-    node: ast.AST
-    place: int | None = None
-    loop: bool = False
-
-
-class Ref(NamedTuple):
-    """An expression and the scope in which its names mean something."""
-
-    expr: ast.expr
-    scope: Scope
 
 
 class Symbols:
@@ -134,7 +77,7 @@ class Symbols:
                 inside = Scope(node, scope, owner=scope if scope.is_class else None)
                 self._declare(node, scope, inside)
             elif kind is ast.Call:
-                name = _last_name(node.func)  # type: ignore[attr-defined]
+                name = last_name(node.func)  # type: ignore[attr-defined]
                 if name:
                     self._call_sites.setdefault(name, []).append(node)  # type: ignore[arg-type]
             elif kind is ast.Import or kind is ast.ImportFrom:
@@ -147,7 +90,7 @@ class Symbols:
                     if isinstance(child, ast.AST) and type(child) not in _NO_SCOPE:
                         parent[child] = node
                         # Decorators, defaults, annotations and bases are evaluated outside.
-                        stack.append((child, inside if inside is scope or _is_body(node, child) else scope))
+                        stack.append((child, inside if inside is scope or is_body(node, child) else scope))
         self.calls = cast("list[ast.Call]", kinds.get(ast.Call, []))
         self.calls.sort(key=lambda c: (c.lineno, c.col_offset))
 
@@ -262,7 +205,7 @@ class Symbols:
             seen.add(id(current))
             yield current
             for base in getattr(current.node, "bases", []):
-                name = _last_name(base)
+                name = last_name(base)
                 if name in self.classes:
                     queue.append(self.classes[name])
 
@@ -322,7 +265,7 @@ class Symbols:
                     if candidate.owner is cls:
                         return candidate
             return None
-        if isinstance(func.value, ast.Call) and _last_name(func.value.func) == "super":
+        if isinstance(func.value, ast.Call) and last_name(func.value.func) == "super":
             return None
         cls_scope = self.instance_class(func.value, scope)
         if cls_scope is not None:
@@ -344,7 +287,7 @@ class Symbols:
         for ref in self.resolve(expr, scope):
             call = strip_module_calls(ref.expr)
             if isinstance(call, ast.Call):
-                name = _last_name(call.func)
+                name = last_name(call.func)
                 if name in self.classes and self.qual(call.func, ref.scope) is None:
                     return self.classes[name]
         return None
@@ -437,7 +380,7 @@ class Symbols:
         wanted = expr.slice.value if isinstance(expr.slice, ast.Constant) else None
         for ref in self.resolve(expr.value, scope, depth - 1, seen):
             table = ref.expr
-            if isinstance(table, ast.Call) and _last_name(table.func) == "ModuleDict" and table.args:
+            if isinstance(table, ast.Call) and last_name(table.func) == "ModuleDict" and table.args:
                 table = table.args[0]
             if isinstance(table, ast.Dict):
                 for key, value in zip(table.keys, table.values, strict=True):
@@ -497,7 +440,7 @@ class Symbols:
                 return -value if isinstance(expr.op, ast.USub) else value
             return UNKNOWN
         if isinstance(expr, ast.BinOp):
-            return _arithmetic(expr.op, self.const(expr.left, scope, depth), self.const(expr.right, scope, depth))
+            return arithmetic(expr.op, self.const(expr.left, scope, depth), self.const(expr.right, scope, depth))
         if isinstance(expr, ast.List | ast.Tuple | ast.Set):
             return [self.const(e, scope, depth) for e in expr.elts]
         if (
@@ -553,132 +496,6 @@ class Symbols:
         except (RecursionError, ValueError):
             return "..."
         return text if len(text) <= 60 else text[:57] + "..."
-
-
-def canonical(name: str) -> str:
-    for prefix, replacement in _PREFIXES:
-        if name.startswith(prefix):
-            name = replacement + name[len(prefix) :]
-            break
-    return _CANONICAL.get(name, name)
-
-
-def dotted(expr: ast.AST) -> str | None:
-    """ "a.b.c" of a chain of names and attributes; a constant string subscript counts as one step."""
-    if isinstance(expr, ast.Name):
-        return expr.id
-    if isinstance(expr, ast.Attribute):
-        base = dotted(expr.value)
-        return f"{base}.{expr.attr}" if base else None
-    if isinstance(expr, ast.Subscript) and isinstance(expr.slice, ast.Constant):
-        base = dotted(expr.value)
-        return f"{base}[{expr.slice.value!r}]" if base else None
-    return None
-
-
-def _last_name(expr: ast.AST) -> str:
-    if isinstance(expr, ast.Name):
-        return expr.id
-    if isinstance(expr, ast.Attribute):
-        return expr.attr
-    return ""
-
-
-last_name = _last_name
-
-
-def _is_body(owner: ast.AST, child: ast.AST) -> bool:
-    if isinstance(owner, ast.Lambda):
-        return child is owner.body
-    body = getattr(owner, "body", None)
-    return isinstance(child, ast.stmt) and isinstance(body, list)
-
-
-def strip_module_calls(expr: ast.expr) -> ast.expr:
-    """`Net(...).to(dev).half()` -> `Net(...)`: methods of a module that return it; wrappers that keep it."""
-    while isinstance(expr, ast.Call):
-        if isinstance(expr.func, ast.Attribute) and expr.func.attr in SELF_RETURNING:
-            expr = expr.func.value
-        elif _last_name(expr.func) in ("compile", "DataParallel", "DistributedDataParallel", "DDP") and expr.args:
-            expr = expr.args[0]
-        else:
-            break
-    return expr
-
-
-def returns(function: Scope) -> list[ast.expr]:
-    """The values that a function returns (its own returns, not those of functions inside)."""
-    if function.returned is not None:
-        return function.returned
-    found: list[ast.expr] = []
-    stack: list[ast.AST] = list(function.body)
-    while stack:
-        node = stack.pop()
-        if isinstance(node, ast.expr):
-            continue
-        if isinstance(node, ast.Return) and node.value is not None:
-            found.append(node.value)
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
-            stack.extend(ast.iter_child_nodes(node))
-    found.sort(key=lambda e: e.lineno)
-    function.returned = found
-    return found
-
-
-def argument_for(call: ast.Call, function: Scope, name: str) -> ast.expr | None:
-    """The argument that a call gives to a parameter; None where it is not given or not clear."""
-    for keyword in call.keywords:
-        if keyword.arg == name:
-            return keyword.value
-    parameters = list(function.parameters)
-    if function.owner is not None and parameters and parameters[0] in ("self", "cls"):
-        parameters = parameters[1:]
-    if name not in parameters:
-        return None
-    index = parameters.index(name)
-    if any(isinstance(a, ast.Starred) for a in call.args[: index + 1]):
-        return None
-    return call.args[index] if index < len(call.args) else None
-
-
-def keyword(call: ast.Call, *names: str) -> ast.expr | None:
-    """The value of the first of these keywords that a call has."""
-    for name in names:
-        for k in call.keywords:
-            if k.arg == name:
-                return k.value
-    return None
-
-
-def argument(call: ast.Call, index: int, *names: str) -> ast.expr | None:
-    """A keyword, or else the positional argument with this index."""
-    value = keyword(call, *names)
-    if value is not None:
-        return value
-    if index < len(call.args) and not any(isinstance(a, ast.Starred) for a in call.args[: index + 1]):
-        return call.args[index]
-    return None
-
-
-def _arithmetic(op: ast.operator, left: Any, right: Any) -> Any:
-    if not isinstance(left, int | float) or not isinstance(right, int | float):
-        return UNKNOWN
-    try:
-        if isinstance(op, ast.Pow):
-            return left**right if abs(right) <= 64 else UNKNOWN
-        if isinstance(op, ast.Mult):
-            return left * right
-        if isinstance(op, ast.Div):
-            return left / right
-        if isinstance(op, ast.FloorDiv):
-            return left // right
-        if isinstance(op, ast.Add):
-            return left + right
-        if isinstance(op, ast.Sub):
-            return left - right
-    except (ZeroDivisionError, OverflowError):
-        pass
-    return UNKNOWN
 
 
 _STAR = {

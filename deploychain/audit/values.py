@@ -7,9 +7,10 @@ lists from the installed torch instead.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from deploychain.audit.amp import Region
+from deploychain.audit.frameworks import Region
 
 
 def words(text: str) -> frozenset[str]:
@@ -111,3 +112,75 @@ def promote(left: Value, right: Value) -> Value:
     if half is not None:
         return Value(half.dtype, False, half.via)
     return UNKNOWN_VALUE
+
+
+MODEL_NAMES = words(
+    "model net network module encoder decoder backbone student teacher generator discriminator unet vae "
+    "netg netd gen disc critic actor policy transformer classifier detector head ddp_model fsdp_model "
+    "raw_model self"
+)
+PYTHON = words(
+    "print len range enumerate zip list dict tuple set int float str isinstance getattr hasattr next iter "
+    "sum min max sorted map filter open super format round abs any all type next_batch time perf_counter"
+)
+TENSOR_METHODS = words(
+    "mean var std sqrt abs max min amax amin clamp clamp_min clamp_ masked_fill masked_fill_ view reshape "
+    "permute transpose flatten squeeze unsqueeze expand repeat chunk split relu sigmoid tanh gelu neg add "
+    "mul div sub add_ mul_ div_ sub_ t contiguous index_select gather scatter topk square square_ round "
+    "floor ceil sign softmax log_softmax view_as expand_as reshape_as swapaxes movedim narrow roll flip "
+    "tril triu detach_ clip type_as masked_select"
+)
+
+
+def runs_a_model(leaf: str) -> bool:
+    low = leaf.lower()
+    if low in MODEL_NAMES:
+        return True
+    return any(
+        part in low
+        for part in (
+            "model",
+            "net",
+            "encod",
+            "decod",
+            "backbone",
+            "generator",
+            "discriminator",
+            "student",
+            "teacher",
+            "forward",
+            "transformer",
+            "classifier",
+            "head",
+            "critic",
+        )
+    ) and not low.startswith(
+        ("load", "save", "build", "make", "create", "get_", "log", "prepare", "wrap", "update", "eval")
+    )
+
+
+def join_envs(a: dict[str, Value], b: dict[str, Value], a_leaves: bool, b_leaves: bool) -> dict[str, Value]:
+    if a_leaves:
+        return b
+    if b_leaves:
+        return a
+    return {name: join([a.get(name, UNKNOWN_VALUE), b.get(name, UNKNOWN_VALUE)]) for name in a.keys() | b.keys()}
+
+
+def join(values: Iterable[Value]) -> Value:
+    """What holds on at least one way: half wins, but is no longer sure where another way says otherwise."""
+    best: Value | None = None
+    for value in values:
+        if best is None:
+            best = value
+        elif value == best:
+            continue
+        elif value.half and not best.half:
+            best = Value(value.dtype, False if best.dtype == "fp32" else value.sure, value.via, value.module)
+        elif best.half and not value.half:
+            best = Value(best.dtype, False if value.dtype == "fp32" else best.sure, best.via, best.module)
+        elif value.dtype != best.dtype:
+            best = Value("half", False, best.via) if value.half and best.half else UNKNOWN_VALUE
+        else:
+            best = Value(best.dtype, best.sure and value.sure, best.via, best.module)
+    return best or UNKNOWN_VALUE

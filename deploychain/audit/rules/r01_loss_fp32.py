@@ -7,9 +7,9 @@ import ast
 from collections.abc import Iterator
 
 from deploychain.audit.amp import FUNCTION_LOSSES
+from deploychain.audit.astnames import keyword, last_name
 from deploychain.audit.context import ERROR, NOTE, WARNING, Context, Rule
 from deploychain.audit.finding import Finding
-from deploychain.audit.symbols import keyword, last_name
 from deploychain.audit.values import Seen
 
 

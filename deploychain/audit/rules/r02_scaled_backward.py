@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from deploychain.audit.context import ERROR, Context, Rule
 from deploychain.audit.events import Event
 from deploychain.audit.finding import Finding
-from deploychain.audit.flow import Graph, Node, search
+from deploychain.audit.paths import Graph, Node, search
 
 
 def check(ctx: Context) -> Iterator[Finding]:

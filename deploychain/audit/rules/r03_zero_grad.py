@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from deploychain.audit.context import ERROR, Context, Rule
 from deploychain.audit.events import Event
 from deploychain.audit.finding import Finding
-from deploychain.audit.flow import Graph, search
+from deploychain.audit.paths import Graph, search
 
 
 def check(ctx: Context) -> Iterator[Finding]:

@@ -6,9 +6,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from deploychain.audit.astnames import UNKNOWN, Scope, argument, dotted
 from deploychain.audit.context import NOTE, WARNING, Context, Rule
 from deploychain.audit.finding import Finding
-from deploychain.audit.symbols import UNKNOWN, Scope, argument, dotted
 
 _LOWEST_ALARM = 32  # a summed loss sits at 2^5..2^12 for good reason: an alarm below that is one about real trouble
 

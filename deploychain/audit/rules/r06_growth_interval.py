@@ -6,9 +6,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from deploychain.audit.astnames import UNKNOWN, Scope, argument, dotted, last_name
 from deploychain.audit.context import NOTE, Context, Rule
 from deploychain.audit.finding import Finding
-from deploychain.audit.symbols import UNKNOWN, Scope, argument, dotted, last_name
 
 _SHORTEST = 100  # at the ceiling about one step in `growth_interval` is skipped
 

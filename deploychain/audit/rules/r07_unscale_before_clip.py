@@ -6,11 +6,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from deploychain.audit.astnames import dotted, last_name
 from deploychain.audit.context import ERROR, Context, Rule
 from deploychain.audit.events import Event
 from deploychain.audit.finding import Finding
-from deploychain.audit.flow import search
-from deploychain.audit.symbols import dotted, last_name
+from deploychain.audit.paths import search
 
 
 def check(ctx: Context) -> Iterator[Finding]:

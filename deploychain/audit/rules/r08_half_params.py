@@ -6,9 +6,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from deploychain.audit.astnames import Scope, dotted, keyword
 from deploychain.audit.context import ERROR, Context, Rule
 from deploychain.audit.finding import Finding
-from deploychain.audit.symbols import Scope, dotted, keyword
 
 VANISHING = 2.0**-25  # this and everything below rounds to 0 in float16
 _ADAM = frozenset({"Adam", "AdamW", "NAdam", "RAdam", "Adamax"})

@@ -6,10 +6,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from deploychain.audit.astnames import Scope, argument, keyword
 from deploychain.audit.context import WARNING, Context, Rule
 from deploychain.audit.finding import Finding
 from deploychain.audit.rules.r08_half_params import VANISHING
-from deploychain.audit.symbols import Scope, argument, keyword
 from deploychain.audit.values import Seen, Value
 
 _CLAMPS = {"clamp": 0, "clamp_min": 0, "clamp_": 0, "clip": 0}

@@ -6,9 +6,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from deploychain.audit.astnames import Ref, Scope, last_name
 from deploychain.audit.context import NOTE, WARNING, Context, Rule
 from deploychain.audit.finding import Finding
-from deploychain.audit.symbols import Ref, Scope, last_name
 from deploychain.audit.values import words
 
 _REDUCERS = frozenset({"sum", "nansum"})

@@ -6,9 +6,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from deploychain.audit.astnames import Scope, last_name
 from deploychain.audit.context import ERROR, NOTE, WARNING, Context, Rule
 from deploychain.audit.finding import Finding
-from deploychain.audit.symbols import Scope, last_name
 from deploychain.audit.values import words
 
 _MIXING = words("mm matmul bmm addmm linear conv1d conv2d conv3d conv_transpose2d einsum baddbmm addmv mv t_mm")

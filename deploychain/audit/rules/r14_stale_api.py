@@ -7,9 +7,9 @@ import ast
 import re
 from collections.abc import Iterator
 
+from deploychain.audit.astnames import keyword, last_name
 from deploychain.audit.context import NOTE, Context, Rule
 from deploychain.audit.finding import Finding
-from deploychain.audit.symbols import keyword, last_name
 
 _NAMES = ("autocast", "GradScaler", "custom_fwd", "custom_bwd")
 _STALE = {f"torch.{device}.amp.{name}": (device, name) for device in ("cuda", "cpu") for name in _NAMES}

@@ -6,9 +6,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from deploychain.audit.astnames import UNKNOWN, Scope, dotted, keyword, last_name, strip_module_calls
 from deploychain.audit.context import ERROR, WARNING, Context, Rule
 from deploychain.audit.finding import Finding
-from deploychain.audit.symbols import UNKNOWN, Scope, dotted, keyword, last_name, strip_module_calls
 
 _TO_CHW = frozenset(
     {

@@ -6,9 +6,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from deploychain.audit.astnames import Scope, dotted, last_name
 from deploychain.audit.context import ERROR, Context, Rule
 from deploychain.audit.finding import Finding
-from deploychain.audit.symbols import Scope, dotted, last_name
 
 _FSDP1 = frozenset({"torch.distributed.fsdp.FullyShardedDataParallel", "fairscale.nn.FullyShardedDataParallel"})
 _DDP = frozenset({"torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.distributed.DistributedDataParallel"})

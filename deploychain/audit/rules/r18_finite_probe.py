@@ -6,9 +6,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from deploychain.audit.astnames import last_name
 from deploychain.audit.context import ERROR, WARNING, Context, Rule
 from deploychain.audit.finding import Finding
-from deploychain.audit.symbols import last_name
 
 _TESTS = frozenset({"isnan", "isinf", "isfinite"})
 _GUARDS = frozenset(

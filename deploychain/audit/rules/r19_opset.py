@@ -7,9 +7,9 @@ import ast
 import re
 from collections.abc import Iterator
 
+from deploychain.audit.astnames import Scope, keyword
 from deploychain.audit.context import NOTE, WARNING, Context, Rule
 from deploychain.audit.finding import Finding
-from deploychain.audit.symbols import Scope, keyword
 
 DYNAMO_LOWEST = 18
 _CHECKS = re.compile(r"opset_import|checker\.check_model|InferenceSession|convert_version|onnx\.load")

@@ -6,9 +6,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from deploychain.audit.astnames import UNKNOWN, Scope, keyword
 from deploychain.audit.context import ERROR, Context, Rule
 from deploychain.audit.finding import Finding
-from deploychain.audit.symbols import UNKNOWN, Scope, keyword
 
 
 def check(ctx: Context) -> Iterator[Finding]:

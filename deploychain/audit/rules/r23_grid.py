@@ -6,9 +6,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from deploychain.audit.astnames import Scope
 from deploychain.audit.context import WARNING, Context, Rule
 from deploychain.audit.finding import Finding
-from deploychain.audit.symbols import Scope
 from deploychain.audit.values import Seen
 
 SMALL_MAP = 256  # coordinate error 0.03 pixels at width 256, 0.23 at 1920

@@ -6,9 +6,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from deploychain.audit.astnames import last_name
 from deploychain.audit.context import NOTE, WARNING, Context, Rule
 from deploychain.audit.finding import Finding
-from deploychain.audit.symbols import last_name
 
 
 def check(ctx: Context) -> Iterator[Finding]:

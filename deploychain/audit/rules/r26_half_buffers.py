@@ -6,9 +6,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from deploychain.audit.astnames import Scope, dotted, last_name, strip_module_calls
 from deploychain.audit.context import WARNING, Context, Rule
 from deploychain.audit.finding import Finding
-from deploychain.audit.symbols import Scope, dotted, last_name, strip_module_calls
 
 _NORMS = frozenset({"BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm", "LazyBatchNorm2d"})
 _KNOWN = ("torchvision.models.resnet", "torchvision.models.mobilenet", "torchvision.models.densenet", "torchvision.models.efficientnet",

@@ -6,10 +6,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from deploychain.audit.amp import AUTOCASTS, Region
+from deploychain.audit.amp import AUTOCASTS
+from deploychain.audit.astnames import Scope, keyword, last_name
 from deploychain.audit.context import ERROR, WARNING, Context, Rule
 from deploychain.audit.finding import Finding
-from deploychain.audit.symbols import Scope, keyword, last_name
+from deploychain.audit.frameworks import Region
 
 
 def check(ctx: Context) -> Iterator[Finding]:

@@ -1,0 +1,201 @@
+"""Scopes, bindings and small questions about syntax trees that need no index of the file."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+UNKNOWN = object()
+
+# One name for each thing that torch offers under several.
+_CANONICAL = {
+    "torch.amp.autocast": "torch.autocast",
+    "torch.amp.autocast_mode.autocast": "torch.autocast",
+    "torch.cuda.amp.autocast_mode.autocast": "torch.cuda.amp.autocast",
+    "torch.GradScaler": "torch.amp.GradScaler",
+    "torch.amp.grad_scaler.GradScaler": "torch.amp.GradScaler",
+    "torch.cuda.amp.grad_scaler.GradScaler": "torch.cuda.amp.GradScaler",
+    "torch.nn.utils.clip_grad.clip_grad_norm_": "torch.nn.utils.clip_grad_norm_",
+    "torch.nn.utils.clip_grad.clip_grad_value_": "torch.nn.utils.clip_grad_value_",
+    "torch.distributed.fsdp.fully_sharded_data_parallel.FullyShardedDataParallel": (
+        "torch.distributed.fsdp.FullyShardedDataParallel"
+    ),
+    "torch.distributed._composable.fsdp.fully_shard": "torch.distributed.fsdp.fully_shard",
+}
+_PREFIXES = (
+    ("torch.nn.modules.loss.", "torch.nn."),
+    ("torch.nn.modules.activation.", "torch.nn."),
+    ("torch.nn.modules.normalization.", "torch.nn."),
+    ("torch.nn.modules.", "torch.nn."),
+    ("pytorch_lightning", "lightning.pytorch"),
+)
+# Methods that return the module they are called on.
+SELF_RETURNING = frozenset(
+    {"to", "cuda", "cpu", "train", "eval", "half", "float", "double", "bfloat16", "requires_grad_"}
+)
+
+
+@dataclass(eq=False)
+class Scope:
+    """A module, class, function or lambda body."""
+
+    node: ast.AST
+    parent: Scope | None
+    owner: Scope | None = None  # the class that a method belongs to
+    bindings: dict[str, list[Binding]] = field(default_factory=dict)
+    parameters: list[str] = field(default_factory=list)
+    returned: list[ast.expr] | None = None  # filled by `returns`
+
+    @property
+    def name(self) -> str:
+        return getattr(self.node, "name", "")
+
+    @property
+    def is_class(self) -> bool:
+        return isinstance(self.node, ast.ClassDef)
+
+    @property
+    def body(self) -> list[ast.stmt]:
+        body = getattr(self.node, "body", [])
+        return body if isinstance(body, list) else []
+
+
+class Binding(NamedTuple):
+    """A name was given this value; `place` is the index in an unpacked tuple; `loop` where it came from iterating."""
+
+    value: ast.expr | None
+    scope: Scope
+    node: ast.AST
+    place: int | None = None
+    loop: bool = False
+
+
+class Ref(NamedTuple):
+    """An expression and the scope in which its names mean something."""
+
+    expr: ast.expr
+    scope: Scope
+
+
+def canonical(name: str) -> str:
+    for prefix, replacement in _PREFIXES:
+        if name.startswith(prefix):
+            name = replacement + name[len(prefix) :]
+            break
+    return _CANONICAL.get(name, name)
+
+
+def dotted(expr: ast.AST) -> str | None:
+    """ "a.b.c" of a chain of names and attributes; a constant string subscript counts as one step."""
+    if isinstance(expr, ast.Name):
+        return expr.id
+    if isinstance(expr, ast.Attribute):
+        base = dotted(expr.value)
+        return f"{base}.{expr.attr}" if base else None
+    if isinstance(expr, ast.Subscript) and isinstance(expr.slice, ast.Constant):
+        base = dotted(expr.value)
+        return f"{base}[{expr.slice.value!r}]" if base else None
+    return None
+
+
+def last_name(expr: ast.AST) -> str:
+    if isinstance(expr, ast.Name):
+        return expr.id
+    if isinstance(expr, ast.Attribute):
+        return expr.attr
+    return ""
+
+
+def is_body(owner: ast.AST, child: ast.AST) -> bool:
+    if isinstance(owner, ast.Lambda):
+        return child is owner.body
+    body = getattr(owner, "body", None)
+    return isinstance(child, ast.stmt) and isinstance(body, list)
+
+
+def strip_module_calls(expr: ast.expr) -> ast.expr:
+    """`Net(...).to(dev).half()` -> `Net(...)`: methods of a module that return it; wrappers that keep it."""
+    while isinstance(expr, ast.Call):
+        if isinstance(expr.func, ast.Attribute) and expr.func.attr in SELF_RETURNING:
+            expr = expr.func.value
+        elif last_name(expr.func) in ("compile", "DataParallel", "DistributedDataParallel", "DDP") and expr.args:
+            expr = expr.args[0]
+        else:
+            break
+    return expr
+
+
+def returns(function: Scope) -> list[ast.expr]:
+    """The values that a function returns (its own returns, not those of functions inside)."""
+    if function.returned is not None:
+        return function.returned
+    found: list[ast.expr] = []
+    stack: list[ast.AST] = list(function.body)
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.expr):
+            continue
+        if isinstance(node, ast.Return) and node.value is not None:
+            found.append(node.value)
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            stack.extend(ast.iter_child_nodes(node))
+    found.sort(key=lambda e: e.lineno)
+    function.returned = found
+    return found
+
+
+def argument_for(call: ast.Call, function: Scope, name: str) -> ast.expr | None:
+    """The argument that a call gives to a parameter; None where it is not given or not clear."""
+    for keyword in call.keywords:
+        if keyword.arg == name:
+            return keyword.value
+    parameters = list(function.parameters)
+    if function.owner is not None and parameters and parameters[0] in ("self", "cls"):
+        parameters = parameters[1:]
+    if name not in parameters:
+        return None
+    index = parameters.index(name)
+    if any(isinstance(a, ast.Starred) for a in call.args[: index + 1]):
+        return None
+    return call.args[index] if index < len(call.args) else None
+
+
+def keyword(call: ast.Call, *names: str) -> ast.expr | None:
+    """The value of the first of these keywords that a call has."""
+    for name in names:
+        for k in call.keywords:
+            if k.arg == name:
+                return k.value
+    return None
+
+
+def argument(call: ast.Call, index: int, *names: str) -> ast.expr | None:
+    """A keyword, or else the positional argument with this index."""
+    value = keyword(call, *names)
+    if value is not None:
+        return value
+    if index < len(call.args) and not any(isinstance(a, ast.Starred) for a in call.args[: index + 1]):
+        return call.args[index]
+    return None
+
+
+def arithmetic(op: ast.operator, left: Any, right: Any) -> Any:
+    if not isinstance(left, int | float) or not isinstance(right, int | float):
+        return UNKNOWN
+    try:
+        if isinstance(op, ast.Pow):
+            return left**right if abs(right) <= 64 else UNKNOWN
+        if isinstance(op, ast.Mult):
+            return left * right
+        if isinstance(op, ast.Div):
+            return left / right
+        if isinstance(op, ast.FloorDiv):
+            return left // right
+        if isinstance(op, ast.Add):
+            return left + right
+        if isinstance(op, ast.Sub):
+            return left - right
+    except (ZeroDivisionError, OverflowError):
+        pass
+    return UNKNOWN

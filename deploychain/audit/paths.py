@@ -1,0 +1,136 @@
+"""The graph of training events, and the search for a path in it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from deploychain.audit.astnames import Scope
+from deploychain.audit.events import Event
+
+Guard = tuple[str, bool]
+_MAX_STATES = 6000
+
+
+@dataclass(eq=False)
+class Node:
+    number: int
+    line: int = 0
+    events: list[Event] = field(default_factory=list)
+    kills: frozenset[str] = frozenset()
+    succ: list[tuple[Node, tuple[Guard, ...]]] = field(default_factory=list)
+    guards: tuple[Guard, ...] = ()
+    loops: tuple[int, ...] = ()
+    branches: list[tuple[int, int]] = field(default_factory=list)  # node numbers inside each branch of an `if`
+    once: bool = False  # a condition that holds in one iteration only
+
+
+@dataclass
+class Graph:
+    root: Scope
+    nodes: list[Node]
+    loop_kinds: dict[int, ast.AST]
+    inner_loops: dict[int, int]  # loop -> loop around it
+
+    def events(self, *kinds: str) -> list[tuple[Node, Event]]:
+        return [(n, e) for n in self.nodes for e in n.events if e.kind in kinds]
+
+
+@dataclass(frozen=True)
+class Path:
+    """A way from one event to another."""
+
+    goal: Event
+    node: Node
+
+
+def search(
+    graph: Graph,
+    start: Node,
+    event: Event,
+    goal: Callable[[Event], bool],
+    stop: Callable[[Event], bool],
+    *,
+    strict: bool = False,
+) -> Path | None:
+    """The first event that satisfies `goal` on some path after `event` with no `stop` event in between.
+
+    At an `if` whose outcome is unknown and that holds a stop event in one branch, the path ends, unless `strict`: a
+    condition that cannot be compared is given the benefit of the doubt.
+    """
+    position = start.events.index(event)
+    for later in start.events[position + 1 :]:
+        if goal(later):
+            return Path(later, start)
+        if stop(later):
+            return None
+    assumed = {t: v for t, v in start.guards if _pure(t)}
+    stack: list[tuple[Node, dict[str, bool]]] = [(start, assumed)]
+    seen: set[tuple[int, frozenset[Guard]]] = set()
+    stops = [n.number for n in graph.nodes if any(stop(e) for e in n.events)]
+    first = True
+    while stack:
+        node, known = stack.pop()
+        state = (node.number, frozenset(known.items()))
+        if not first:  # the start itself may be the goal, one iteration later
+            if state in seen:
+                continue
+            seen.add(state)
+        if len(seen) > _MAX_STATES:
+            return None
+        if not first:
+            if node.kills and known:
+                known = {t: v for t, v in known.items() if not _mentions(t, node.kills)}
+            ended = False
+            for later in node.events:
+                if goal(later):
+                    return Path(later, node)
+                if stop(later):
+                    ended = True
+                    break
+            if ended:
+                continue
+        first = False
+        live = []
+        for target, guards in node.succ:
+            if any(known.get(t, v) != v for t, v in guards):
+                continue
+            live.append((target, guards))
+        if len(live) > 1 and node.branches and not strict and not node.once:
+            live = _doubtful(node, live, stops)
+        for target, guards in live:
+            made = known if not guards else {**known, **{t: v for t, v in guards if _pure(t)}}
+            stack.append((target, made))
+    return None
+
+
+def _doubtful(
+    node: Node, live: list[tuple[Node, tuple[Guard, ...]]], stops: list[int]
+) -> list[tuple[Node, tuple[Guard, ...]]]:
+    """Of the ways out of an undecided `if`, those that lead into a branch with a stop event, if there is one."""
+    inside = [(a, b) for a, b in node.branches if any(a <= s < b for s in stops)]
+    if not inside:
+        return live
+    return [(target, guards) for target, guards in live if any(a <= target.number < b for a, b in inside)]
+
+
+def _pure(text: str) -> bool:
+    return (
+        "(" not in text
+        or text.startswith(("isinstance(", "hasattr(", "len("))
+        or "is_available()" in text
+        or "is_enabled()" in text
+    )
+
+
+def _mentions(text: str, names: frozenset[str]) -> bool:
+    for name in names:
+        index = text.find(name)
+        while index >= 0:
+            before = text[index - 1] if index else " "
+            after = text[index + len(name)] if index + len(name) < len(text) else " "
+            if not (before.isalnum() or before in "_.") and not (after.isalnum() or after == "_"):
+                return True
+            index = text.find(name, index + 1)
+    return False
