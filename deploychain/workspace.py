@@ -15,7 +15,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -190,7 +190,8 @@ class Workspace:
         digest = sha256_of(path)
         cache[str(path)] = (stat.st_size, stat.st_mtime_ns, digest)
         if self.root.is_dir():
-            write_json(self.root / "hashes.json", cache)
+            with suppress(OSError):  # a memory only: a read-only or full disk costs time, not the answer
+                write_json(self.root / "hashes.json", cache)
         return digest
 
     def _load_hashes(self) -> dict[str, tuple[int, int, str]]:

@@ -210,3 +210,38 @@ def test_forcing_a_stage_that_may_not_run_is_refused(tmp_path: Path, monkeypatch
     made = pipeline(tmp_path, "stages: {train: , weights: }\n")
     with pytest.raises(ConfigError, match="--force weights: it is not among the stages that may run"):
         chain.run(made, selection=chain.Selection(last="train", force=("weights",)))
+
+
+@pytest.mark.parametrize("harm", ["gone", "changed"])
+def test_files_beside_an_artefact_belong_to_it(harm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def large(job: Job[Any]) -> StageResult:
+        (job.out / "m.onnx").write_text("graph")
+        (job.out / "m.onnx.data").write_text("weights")
+        return StageResult({"onnx-fp32": "m.onnx"})
+
+    use(monkeypatch, Stage("export", 1, (), (), ("onnx-fp32",), (), False, large))
+    made = pipeline(tmp_path, "stages: {export: }\n")
+    result = chain.run(made)
+    assert chain.dry_run(made).ok
+    file = result.run_dir / "export" / "m.onnx.data"
+    if harm == "gone":
+        file.unlink()
+    else:
+        file.write_text("WEIGHTS")
+    assert chain.dry_run(made).stages[0].status == "stale"
+    assert [row.status for row in chain.run(made).stages] == ["ran"]
+    assert file.read_text() == "weights"
+
+
+def test_a_preview_of_a_read_only_run_folder_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, stage("train", (), "checkpoint"))
+    (tmp_path / "d.npz").write_bytes(b"1")
+    made = pipeline(tmp_path, "watch: [d.npz]\nstages: {train: }\n")
+    chain.run(made)
+    (tmp_path / "d.npz").write_bytes(b"22")
+
+    def read_only(*_: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr("deploychain.workspace.write_json", read_only)
+    assert chain.dry_run(made).stages[0].reason == "data file d.npz changed"
