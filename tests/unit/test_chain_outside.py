@@ -19,12 +19,14 @@ from deploychain.job import Job, Stage, StageResult
 from deploychain.workspace import Workspace
 
 
-def stage(name: str, requires: tuple[str, ...], produces: str, text: str = "{}") -> Stage:
+def stage(
+    name: str, requires: tuple[str, ...], produces: str, text: str = "{}", accepts: tuple[str, ...] = ()
+) -> Stage:
     def run(job: Job[Any]) -> StageResult:
         (job.out / "out.txt").write_text(text)
         return StageResult({produces: "out.txt"})
 
-    return Stage(name, 1, requires, (), (produces,), (), False, run)
+    return Stage(name, 1, requires, accepts, (produces,), (), False, run)
 
 
 def pipeline(tmp_path: Path, text: str, *sets: str) -> Any:
@@ -197,7 +199,7 @@ def test_forged_numbers_are_not_shown(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_project_may_move(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    use(monkeypatch, stage("train", (), "checkpoint"))
+    use(monkeypatch, stage("train", (), "checkpoint", accepts=("data",)))
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "d.npz").write_bytes(b"1")
     chain.run(pipeline(tmp_path / "here", "name: p\nwatch: [d.npz]\nstages: {train: }\n"))
@@ -234,7 +236,7 @@ def test_files_beside_an_artefact_belong_to_it(harm: str, tmp_path: Path, monkey
 
 
 def test_a_preview_of_a_read_only_run_folder_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    use(monkeypatch, stage("train", (), "checkpoint"))
+    use(monkeypatch, stage("train", (), "checkpoint", accepts=("data",)))
     (tmp_path / "d.npz").write_bytes(b"1")
     made = pipeline(tmp_path, "watch: [d.npz]\nstages: {train: }\n")
     chain.run(made)
