@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
 import onnx
 import onnxruntime as ort
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
+from deploychain.backends.onnx_edit import (
+    captured,
+    constants_to_initializers,
+    drop_unused_initializers,
+    fold_identities,
+    name_nodes,
+    sort_topologically,
+)
 from deploychain.backends.ort import open_session, session_options
 from deploychain.engine.origin import torch_module
 from deploychain.errors import ArtifactError, StageError
 from deploychain.numerics.nodes import Constant, NodeInfo
 from deploychain.numerics.range import range_of
+
+__all__ = ["drop_unused_initializers", "sort_topologically"]  # re-exported: most callers need both halves
 
 FLOAT, FLOAT16, BFLOAT16 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16
 LOW_TYPES: Mapping[str, int] = {"fp16": FLOAT16, "bf16": BFLOAT16}
@@ -90,9 +98,9 @@ def prepare(model: ModelProto) -> ModelProto:
     if made.functions:
         made = onnx.inliner.inline_local_functions(made)
     graph = made.graph
-    _name_nodes(graph)
-    _constants_to_initializers(graph)
-    _fold_identities(graph)
+    name_nodes(graph)
+    constants_to_initializers(graph)
+    fold_identities(graph)
     drop_unused_initializers(graph)
     sort_topologically(graph)
     return infer(made)
@@ -195,58 +203,6 @@ def _not_lowerable(node: NodeProto, version: int, types: Mapping[str, int], low:
 def _type_name(elem_type: int) -> str:
     names = {1: "fp32", 10: "fp16", 16: "bf16", 3: "int8", 2: "uint8", 6: "int32", 7: "int64", 9: "bool", 11: "fp64"}
     return names.get(elem_type, "")
-
-
-def sort_topologically(graph: GraphProto) -> None:
-    """Order the nodes so that each tensor is made before it is read; the given order is kept where it can be.
-
-    Raises:
-        StageError: the graph has a cycle.
-    """
-    producer = {out: i for i, node in enumerate(graph.node) for out in node.output if out}
-    waiting = [
-        {producer[n] for n in (*node.input, *captured(node)) if n in producer and producer[n] != i}
-        for i, node in enumerate(graph.node)
-    ]
-    if all(all(p < i for p in needs) for i, needs in enumerate(waiting)):
-        return
-    import heapq
-
-    readers: dict[int, list[int]] = defaultdict(list)
-    for i, needs in enumerate(waiting):
-        for p in needs:
-            readers[p].append(i)
-    ready = [i for i, needs in enumerate(waiting) if not needs]
-    heapq.heapify(ready)
-    order: list[int] = []
-    while ready:
-        current = heapq.heappop(ready)
-        order.append(current)
-        for reader in readers[current]:
-            waiting[reader].discard(current)
-            if not waiting[reader]:
-                heapq.heappush(ready, reader)
-    if len(order) != len(waiting):
-        stuck = next(graph.node[i].name for i, needs in enumerate(waiting) if needs)
-        raise StageError("the graph has a cycle", where=stuck)
-    nodes = [graph.node[i] for i in order]
-    copies = []
-    for node in nodes:
-        copy = NodeProto()
-        copy.CopyFrom(node)
-        copies.append(copy)
-    del graph.node[:]
-    graph.node.extend(copies)
-
-
-def captured(node: NodeProto) -> Iterator[str]:
-    """Names that the bodies of a control-flow node read from outside (and some that they make themselves)."""
-    for attribute in node.attribute:
-        for body in (*([attribute.g] if attribute.type == AttributeProto.GRAPH else []), *attribute.graphs):
-            for inner in body.node:
-                yield from inner.input
-                yield from captured(inner)
-            yield from (v.name for v in body.output)
 
 
 def remove_cast_pairs(model: ModelProto) -> int:
@@ -360,81 +316,6 @@ def check(path: Path, wanted_opset: int, where: str = "", *, runnable: bool = Tr
         raise StageError(f"the converted model has opset {found} instead of {wanted_opset}", where=place)
     if runnable:
         open_session(path)
-
-
-def _name_nodes(graph: GraphProto) -> None:
-    seen: Counter[str] = Counter()
-    taken = {n.name for n in graph.node}
-    for index, node in enumerate(graph.node):
-        base = node.name or f"{node.op_type}_{index}"
-        name = base
-        while name in seen or (name != node.name and name in taken):
-            seen[base] += 1
-            name = f"{base}_{seen[base]}"
-        seen[name] += 0
-        node.name = name
-
-
-def _constants_to_initializers(graph: GraphProto) -> None:
-    for node in [n for n in graph.node if n.op_type == "Constant" and not n.domain]:
-        attribute = node.attribute[0]
-        value = onnx.helper.get_attribute_value(attribute)
-        if attribute.name == "value":
-            tensor = TensorProto()
-            tensor.CopyFrom(value)
-        elif attribute.name in ("value_float", "value_floats"):
-            tensor = numpy_helper.from_array(np.asarray(value, np.float32))
-        elif attribute.name in ("value_int", "value_ints"):
-            tensor = numpy_helper.from_array(np.asarray(value, np.int64))
-        else:
-            continue
-        tensor.name = node.output[0]
-        if any(v.name == tensor.name for v in graph.output):
-            continue
-        graph.initializer.append(tensor)
-        graph.node.remove(node)
-
-
-def _fold_identities(graph: GraphProto) -> None:
-    weights = {t.name for t in graph.initializer}
-    outputs = {v.name for v in graph.output}
-    rename: dict[str, str] = {}
-    for node in list(graph.node):
-        source = rename.get(node.input[0], node.input[0]) if node.input else ""
-        if node.op_type == "Identity" and source in weights and node.output[0] not in outputs:
-            rename[node.output[0]] = source
-            graph.node.remove(node)
-    for inner in _all_nodes(graph):
-        for index, name in enumerate(inner.input):
-            if name in rename:
-                inner.input[index] = rename[name]
-
-
-def drop_unused_initializers(graph: GraphProto) -> None:
-    """Remove weights that nothing reads."""
-    read = {n for node in _all_nodes(graph) for n in node.input} | {v.name for v in graph.output}
-    read |= {v.name for node in _all_nodes(graph) for v in _body_outputs(node)}
-    kept = [t for t in graph.initializer if t.name in read]
-    if len(kept) != len(graph.initializer):
-        copies = [TensorProto.FromString(t.SerializeToString()) for t in kept]
-        del graph.initializer[:]
-        graph.initializer.extend(copies)
-
-
-def _body_outputs(node: NodeProto) -> Iterator[onnx.ValueInfoProto]:
-    for attribute in node.attribute:
-        if attribute.type == AttributeProto.GRAPH:
-            yield from attribute.g.output
-
-
-def _all_nodes(graph: GraphProto) -> Iterator[NodeProto]:
-    for node in graph.node:
-        yield node
-        for attribute in node.attribute:
-            if attribute.type == AttributeProto.GRAPH:
-                yield from _all_nodes(attribute.g)
-            for body in attribute.graphs:
-                yield from _all_nodes(body)
 
 
 def _line(error: Exception) -> str:

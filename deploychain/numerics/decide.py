@@ -7,45 +7,25 @@ Thresholds: 65504 is the largest FP16 number, 2^-25 the largest magnitude that r
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from deploychain.numerics.islands import quantised_nodes, settle
 from deploychain.numerics.nodes import DATA_MOVEMENT, Constant, NodeInfo, Wiring
 from deploychain.numerics.range import FP16_MAX, FP16_TO_ZERO, TensorRange
+from deploychain.numerics.rules import (
+    EXP_MAX,
+    GRID_OPS,
+    GRID_SIDE,
+    LOCAL_SNR_ERROR_DB,
+    LOCAL_SNR_WARNING_DB,
+    LONG_SUM,
+    NEAR_MAX,
+    SMOOTH_GRID_DB,
+    SUMS,
+    Rules,
+)
 from deploychain.plan import Finding, NodePlan
-
-# A node whose own result, computed from rounded inputs and rounded once, is further than this from FP32's.
-LOCAL_SNR_ERROR_DB = 20.0
-LOCAL_SNR_WARNING_DB = {"fp16": 40.0, "bf16": 24.0}  # about 74 and 56 dB are usual
-SMOOTH_GRID_DB = 60.0  # sampling a smooth map forgives coarse coordinates
-GRID_SIDE = 256  # pixels: beyond, an FP16 grid coordinate is off by more than 0.03 pixel
-NEAR_MAX = 16384.0  # a quarter of FP16's largest value
-EXP_MAX = 11.09  # exp of more is over 65504
-LONG_SUM = 2048  # addends: from here on an FP16 running sum of ones stands still
-SUMS = frozenset(("CumSum", "ReduceSum", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"))
-GRID_OPS = DATA_MOVEMENT | {"Add", "Sub", "Mul", "Div", "Resize", "Clip", "Where", "Cast", "Neg"}
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """The settings of a decision."""
-
-    low: str = "fp16"
-    data_max: float = 512.0
-    init_max: float = FP16_MAX
-    pins: Mapping[str, str] = field(default_factory=dict)  # node name pattern -> precision
-    judge_local: bool = True
-    feed_depth: int = 1  # how many computing nodes before a sensitive one stay FP32 as well
-
-    def pinned(self, name: str) -> tuple[str, str] | None:
-        """(pattern, precision) of the last pin that matches; later pins win, as in a .gitignore."""
-        found = None
-        for pattern, precision in self.pins.items():
-            if fnmatch.fnmatchcase(name, pattern):
-                found = (pattern, precision)
-        return found
 
 
 def decide(
@@ -134,7 +114,7 @@ class _Decision:
         )
         by_data = next((found for found in [rule(info) for rule in rules] if found is not None), None)
         pinned = self.rules.pinned(info.name)
-        if pinned is not None:
+        if pinned is not None and pinned[1] != "int8":  # only quantisers make a node INT8
             pattern, precision = pinned
             if precision != "fp32" and info.not_lowerable:
                 return "fp32", "operator", f"pinned to {precision} by {pattern!r}, but {info.not_lowerable}"
