@@ -116,11 +116,7 @@ def infer(model: ModelProto) -> ModelProto:
     """The model with inferred types and shapes; models over 2 GB are inferred without their large weights."""
     if not is_large(model):
         return onnx.shape_inference.infer_shapes(model, data_prop=True)
-    skeleton = ModelProto()
-    skeleton.CopyFrom(model)
-    for tensor in skeleton.graph.initializer:
-        if len(tensor.raw_data) > 1 << 16:
-            tensor.ClearField("raw_data")
+    skeleton, _ = _without_weights(model)
     inferred = onnx.shape_inference.infer_shapes(skeleton, data_prop=True)
     del model.graph.value_info[:]
     model.graph.value_info.extend(inferred.graph.value_info)
@@ -262,18 +258,43 @@ def open_model(model: ModelProto, options: ort.SessionOptions | None = None) -> 
     if not is_large(model):
         return open_session(model, options=options)
     options = options or session_options()
-    skeleton = ModelProto()
-    skeleton.CopyFrom(model)
+    skeleton, large = _without_weights(model)
     names, values = [], []
+    for tensor in large:
+        names.append(tensor.name)
+        values.append(ort.OrtValue.ortvalue_from_numpy(numpy_helper.to_array(tensor)))
     for tensor in skeleton.graph.initializer:
-        if len(tensor.raw_data) > _SMALL:
-            names.append(tensor.name)
-            values.append(ort.OrtValue.ortvalue_from_numpy(numpy_helper.to_array(tensor)))
-            tensor.ClearField("raw_data")
+        if not tensor.raw_data and tensor.name in set(names):
             tensor.data_location = TensorProto.EXTERNAL
             tensor.external_data.add(key="location", value="memory")
     options.add_external_initializers(names, values)
     return open_session(skeleton, options=options)
+
+
+def _without_weights(model: ModelProto) -> tuple[ModelProto, list[TensorProto]]:
+    """A copy of the graph whose large weights have no values (never copied), and those weights."""
+    skeleton = ModelProto()
+    for descriptor, value in model.ListFields():
+        if descriptor.name == "graph":
+            continue
+        if isinstance(value, (str, int, bytes)):
+            setattr(skeleton, descriptor.name, value)
+        else:
+            getattr(skeleton, descriptor.name).extend(value)
+    large = []
+    for descriptor, value in model.graph.ListFields():
+        if descriptor.name == "initializer":
+            for tensor in value:
+                if len(tensor.raw_data) > _SMALL:
+                    large.append(tensor)
+                    skeleton.graph.initializer.add(name=tensor.name, dims=tensor.dims, data_type=tensor.data_type)
+                else:
+                    skeleton.graph.initializer.add().CopyFrom(tensor)
+        elif isinstance(value, str):
+            setattr(skeleton.graph, descriptor.name, value)
+        else:
+            getattr(skeleton.graph, descriptor.name).extend(value)
+    return skeleton, large
 
 
 def save(model: ModelProto, path: Path) -> None:

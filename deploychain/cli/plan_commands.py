@@ -116,6 +116,33 @@ def sensitivity_command(
         print_sensitivity(table, of)
 
 
+@plan_app.command("check")
+def check_command(
+    model: Path = typer.Argument(..., metavar="MODEL", help="ONNX model with Q/DQ, whoever made it."),
+    fix: bool = typer.Option(False, "--fix", help="Repair what is mechanical, into --output."),
+    output: Path | None = typer.Option(None, "-o", "--output", help="Default: MODEL.fixed.onnx."),
+    json_: bool = _JSON,
+) -> None:
+    """Check a Q/DQ model against TensorRT's contract. Exit 1: an error is left."""
+    from deploychain.records import to_json
+    from deploychain.report.plan import print_findings
+    from deploychain.stages.plan_file import check_model
+
+    target = (output or model.with_suffix(".fixed.onnx")) if fix else None
+    findings, repaired = check_model(model, target)
+    left = [f for f in findings if f.severity == "error" and f not in repaired]
+    if json_:
+        console.print_json(
+            {"findings": to_json(findings), "repaired": to_json(repaired), "output": str(target) if target else None}
+        )
+    else:
+        print_findings(findings)
+        if target is not None:
+            console.out(f"repaired: {len(repaired)}, written: {target}")
+    if left:
+        raise typer.Exit(1)
+
+
 @plan_app.command("diff")
 def diff_command(
     before: Path = typer.Argument(..., help="A plan file."),

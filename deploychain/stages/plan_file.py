@@ -12,7 +12,7 @@ from deploychain.numerics.calibration import METHODS, Method
 from deploychain.numerics.islands import quantised_nodes, quantiser_snr
 from deploychain.numerics.nodes import Wiring
 from deploychain.numerics.sensitivity import SensitivityTable, blocks_of, measure_sensitivity
-from deploychain.plan import PRECISIONS, ModelPlan, Plan, read_plan, write_plan
+from deploychain.plan import PRECISIONS, Finding, ModelPlan, Plan, read_plan, write_plan
 from deploychain.plan_flags import text_for
 from deploychain.records import PLAN_SCHEMA, to_json
 from deploychain.stages.plan_data import from_npz
@@ -127,6 +127,35 @@ def plan_file(request: FileRequest, progress: Progress) -> FileResult:
         texts[1].write_text(script, encoding="utf-8")
         notes = tuple(said)
     return FileResult(made, output, written, texts, (*made.notes, *notes))
+
+
+def check_model(model: Path, fixed: Path | None = None) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
+    """TensorRT's Q/DQ contract on any model.
+
+    Args:
+        fixed: write the model with its mechanical breaches repaired here.
+
+    Returns:
+        The breaches, and those of them that the written model no longer has.
+
+    Raises:
+        ArtifactError: the file cannot be read.
+        StageError: the repaired file is not valid or cannot be written.
+    """
+    from deploychain.backends import onnx_graph
+    from deploychain.backends.onnx_qdq import QdqFinding, check_qdq, fix_qdq
+
+    def told(found: QdqFinding) -> Finding:
+        return Finding(found.node, found.module or None, "qdq", found.severity, found.detail, found.remedy)
+
+    loaded = onnx_graph.load(model)
+    breaches = tuple(told(f) for f in check_qdq(loaded))
+    if fixed is None:
+        return breaches, ()
+    made, repaired = fix_qdq(loaded)
+    onnx_graph.save(made, fixed)
+    onnx_graph.check(fixed, onnx_graph.opset(loaded), str(model))
+    return breaches, tuple(told(f) for f in repaired)
 
 
 def sensitivity_of(

@@ -195,3 +195,23 @@ def test_sensitivity_names_the_node_that_costs_most(
     assert table["exact"] is False
     assert table["evaluations"] == 5
     assert [r["block"] for r in table["rows"] if r["alone"] is not None].count("/variance/Sub") == 1
+
+
+def test_check_finds_and_repairs_a_scale_of_shape_1(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    g = Graph()
+    scale, zero = g.weight(np.array([0.02], np.float32), "scale"), g.weight(np.array([0], np.int8), "zero")
+    per_column, zeros = g.weight(np.full(8, 0.01, np.float32)), g.weight(np.zeros(8, np.int8))
+    w = g.weight(g.random.standard_normal((16, 8)) * 0.2)
+    x = g.op("DequantizeLinear", g.op("QuantizeLinear", "x", scale, zero, name="/q"), scale, zero, name="/dq")
+    k = g.op("QuantizeLinear", w, per_column, zeros, name="/wq", axis=1)
+    k = g.op("DequantizeLinear", k, per_column, zeros, name="/wdq", axis=1)
+    onnx.save(g.model({"x": ["n", 16]}, g.op("MatMul", x, k, name="/fc/MatMul"), ["n", 8]), tmp_path / "q.onnx")
+    code, text = call(capsys, "plan", "check", tmp_path / "q.onnx", "--json")
+    document = json.loads(text)
+    assert code == 1
+    assert {f["node"] for f in document["findings"] if f["severity"] == "error"} & {"/q", "/dq"}
+    code, text = call(capsys, "plan", "check", tmp_path / "q.onnx", "--fix", "-o", tmp_path / "f.onnx", "--json")
+    assert code == 0
+    assert json.loads(text)["repaired"]
+    code, text = call(capsys, "plan", "check", tmp_path / "f.onnx")
+    assert code == 0
