@@ -23,6 +23,7 @@ from deploychain.console import Progress, silent
 from deploychain.environment import fact
 from deploychain.errors import ArtifactError, CapabilityError, ConfigError, StageError
 from deploychain.failure import translate
+from deploychain.given import start_files, watched_files
 from deploychain.job import Job, Stage, StageResult
 from deploychain.outcome import NOT_SELECTED, RunResult, StageRow, collect
 from deploychain.records import to_json
@@ -94,7 +95,7 @@ def check(pipeline: Pipeline) -> tuple[tuple[Stage, Settings], ...]:
         raise ConfigError(
             "no stage is named", where=pipeline.where("stages"), remedy=f"name some of {', '.join(STAGE_ORDER)}"
         )
-    start = _start_files(pipeline)
+    start = start_files(pipeline)
     have = set(start)
     for stage, _ in chain:
         key = ("stages", stage.name)
@@ -160,7 +161,9 @@ def run(
                 rows.append(StageRow(stage.name, "failed", str(error) or what))
                 rows.extend(StageRow(s.name, "not-run", f"{stage.name} {what}") for s, _ in chain[len(rows) :])
                 with suppress(OSError):  # on a full disk the stage's own error is the one to tell
-                    write_json(workspace.root / "run.json", RunResult(workspace.root, rows, pipeline=pipeline.file).to_dict())
+                    write_json(
+                        workspace.root / "run.json", RunResult(workspace.root, rows, pipeline=pipeline.file).to_dict()
+                    )
                 raise
         result = collect(workspace, rows, pipeline.file)
         write_json(workspace.root / "run.json", result.to_dict())
@@ -197,7 +200,7 @@ class _Session:
         self.world = world
         self.available: dict[str, Artifact] = {}
         self.stale_kinds: dict[str, str] = {}  # kind -> stage that will remake it (previews)
-        for kind, path in _start_files(pipeline).items():
+        for kind, path in start_files(pipeline).items():
             try:
                 self.available[kind] = Artifact(
                     kind, path, workspace.hash_of(path), path.stat().st_size, path.stat().st_mtime_ns
@@ -207,7 +210,7 @@ class _Session:
         self._beside = {kind: self._external(kind, a.path) for kind, a in self.available.items() if "onnx" in kind}
         self._task_print = pipeline.task.fingerprint() if pipeline.task else ""
         base = pipeline.base.resolve()  # relative names: a project may move
-        self._watch = {os.path.relpath(p, base): workspace.hash_of(p) for p in _watched(pipeline)}
+        self._watch = {os.path.relpath(p, base): workspace.hash_of(p) for p in watched_files(pipeline)}
         self._announced = False
 
     def _external(self, kind: str, path: Path) -> dict[str, str]:
@@ -375,39 +378,6 @@ def _follow(run_dir: Path) -> RunResult:
     return RunResult(run_dir, [])
 
 
-def _start_files(pipeline: Pipeline) -> dict[str, Path]:
-    """kind -> file for everything that the chain is given instead of making it.
-
-    Raises:
-        ConfigError: a file does not exist.
-    """
-    files: dict[str, tuple[str, tuple[str, ...]]] = {}
-    start = pipeline.settings.start
-    if start is not None:
-        for name, kind in (
-            ("checkpoint", "checkpoint"),
-            ("weights", "weights"),
-            ("onnx", "onnx-fp32"),
-            ("onnx_qat", "onnx-qat"),
-        ):
-            value = getattr(start, name)
-            if value is not None:
-                files[kind] = (value, ("start", name))
-    if pipeline.settings.data is not None:
-        files["data"] = (pipeline.settings.data, ("data",))
-    made = {}
-    for kind, (text, key) in files.items():
-        path = pipeline.base / text
-        if not path.is_file():
-            raise ConfigError(
-                f"{'.'.join(key)}: the file {path} does not exist",
-                where=pipeline.where(*key),
-                remedy="the path is relative to the pipeline file",
-            )
-        made[kind] = path.resolve()
-    return made
-
-
 def _feeds(stage: Stage, chain: Sequence[tuple[Stage, Settings]], selected: Sequence[str]) -> bool:
     """Does a selected stage read, directly or through others, what this one makes?"""
     kinds = set(stage.produces)
@@ -417,28 +387,6 @@ def _feeds(stage: Stage, chain: Sequence[tuple[Stage, Settings]], selected: Sequ
                 return True
             kinds.update(later.produces)
     return False
-
-
-def _watched(pipeline: Pipeline) -> list[Path]:
-    found: list[Path] = []
-    for index, pattern in enumerate(pipeline.settings.watch):
-        files = [p.resolve() for p in _matches(pipeline.base, pattern) if p.is_file()]
-        if not files:
-            raise ConfigError(
-                f"watch: {pattern!r} matches no file",
-                where=pipeline.where("watch", index),
-                remedy="the pattern is relative to the pipeline file",
-            )
-        found.extend(files)
-    return found
-
-
-def _matches(base: Path, pattern: str) -> list[Path]:
-    anchor = Path(pattern).anchor
-    try:
-        return sorted(Path(anchor).glob(pattern.removeprefix(anchor)) if anchor else base.glob(pattern))
-    except ValueError:  # empty, or "a**b"
-        return []
 
 
 def _key(name: str, causes: Mapping[str, str]) -> str:

@@ -50,7 +50,8 @@ def load_pipeline(file: Path, overrides: Sequence[str] = ()) -> Pipeline:
         ConfigError: the file is missing, not YAML, or a key or value is wrong.
     """
     raw, lines = load_yaml(file)
-    for text in overrides:
+    # Stages last: which stages there are by default depends on `start`.
+    for text in sorted(overrides, key=_is_of_stages):
         _override(raw, text)
     stages = raw.get("stages")
     if isinstance(stages, dict):
@@ -173,6 +174,8 @@ def _explain(
         return ConfigError(f"{name}: {what}", where=where, remedy=nearest(str(loc[-1]), valid))
     found = error.get("input")
     expected = str(error["msg"]).removeprefix("Value error, ")
+    if error["type"] == "model_type":
+        expected = "expected a mapping of settings"
     if error["type"] == "literal_error":
         expected = f"expected {error['ctx']['expected']}"
         if isinstance(found, str):
@@ -216,6 +219,10 @@ def _default_stages(raw: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(start, Mapping):
         first = "plan" if start.get("onnx") else "qat" if start.get("weights") else "weights"
     return {name: {} for name in STAGE_ORDER[STAGE_ORDER.index(first) :]}
+
+
+def _is_of_stages(text: str) -> bool:
+    return text.strip().partition(".")[0] in ("stages", *STAGE_ORDER)
 
 
 def _override(raw: dict[str, Any], text: str) -> None:

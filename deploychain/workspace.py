@@ -11,6 +11,7 @@ RUN/
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import shutil
@@ -23,7 +24,7 @@ from typing import Any
 from deploychain.artifact import Artifact, sha256_of
 from deploychain.errors import CapabilityError
 
-RECORD_SCHEMA = "deploychain.record/2"
+RECORD_SCHEMA = "deploychain.record/3"
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,7 @@ class Workspace:
             "notes": list(notes),
             "seconds": seconds,
         }
-        write_json(work / "record.json", content)
+        write_json(work / "record.json", {**content, "digest": _digest(content)})
         final = self.root / "cache" / f"{stage}-{key}"
         final.parent.mkdir(exist_ok=True)
         if final.exists():
@@ -172,6 +173,12 @@ class Workspace:
         link, target = self.root / stage, f"cache/{stage}-{key}"
         if link.is_symlink() and str(link.readlink()) == target:
             return
+        if link.exists() and not link.is_symlink():
+            raise CapabilityError(
+                "a file or folder of this name is in the way of the link to the newest result",
+                where=str(link),
+                remedy="move it away, or use --run-dir",
+            )
         new = self.root / f".{stage}.link"
         new.unlink(missing_ok=True)
         new.symlink_to(target)
@@ -231,6 +238,11 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
+def _digest(content: Mapping[str, Any]) -> str:
+    """Tells a record that was edited by hand: its summary is shown to people."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
 def _row(artifact: Artifact, folder: Path) -> dict[str, Any]:
     return {
         "kind": artifact.kind,
@@ -250,7 +262,8 @@ def _read_record(folder: Path) -> Record | None:
     """None where there is no record or it cannot be read: then the stage simply runs again."""
     try:
         raw = json.loads((folder / "record.json").read_text(encoding="utf-8"))
-        if raw["schema"] != RECORD_SCHEMA:
+        digest = raw.pop("digest")
+        if raw["schema"] != RECORD_SCHEMA or digest != _digest(raw):
             return None
         return Record(
             stage=str(raw["stage"]),

@@ -120,6 +120,22 @@ def test_same_size_and_time_tampering_is_caught_when_the_file_is_used(tmp_path: 
         run(tmp_path, force=("weights",))
 
 
+def test_a_record_that_was_edited_by_hand_is_not_believed(tmp_path: Path, stages: dict[str, Stage]) -> None:
+    record = run(tmp_path).run_dir / "weights" / "record.json"
+    content = json.loads(record.read_text())
+    content["summary"]["length"] = 99
+    record.write_text(json.dumps(content))
+    assert statuses(run(tmp_path)) == ["cached", "ran", "cached"]
+    assert json.loads(record.read_text())["summary"]["length"] == len("weightstrain")
+
+
+def test_a_folder_in_the_way_of_a_link_is_named(tmp_path: Path, stages: dict[str, Stage]) -> None:
+    (tmp_path / "runs" / "p" / "train").mkdir(parents=True)
+    with pytest.raises(CapabilityError, match="in the way") as caught:
+        run(tmp_path)
+    assert caught.value.where.endswith("runs/p/train")
+
+
 def test_selection(tmp_path: Path, stages: dict[str, Stage]) -> None:
     assert statuses(run(tmp_path, last="weights")) == ["ran", "ran", "not-run"]
     assert statuses(run(tmp_path, first="export")) == ["cached", "cached", "ran"]

@@ -97,6 +97,19 @@ def test_set_overrides_and_names_itself_in_errors(tmp_path: Path) -> None:
     assert "key=value" in failure(tmp_path, GOOD, "train.epochs").message
 
 
+def test_the_order_of_overrides_does_not_matter(tmp_path: Path) -> None:
+    file = write(tmp_path, "data: d.npz\n", task=False)
+    one = load_pipeline(file, ["start.onnx=m.onnx", "plan.data_max=100"])
+    other = load_pipeline(file, ["plan.data_max=100", "start.onnx=m.onnx"])
+    assert one.settings == other.settings
+    assert [n for n, _ in one.settings.stages.named()] == ["plan", "build", "evaluate", "compare"]
+
+
+def test_a_stage_that_is_no_mapping_is_told_in_plain_words(tmp_path: Path) -> None:
+    error = failure(tmp_path, GOOD.replace("  weights:", "  weights: 3"))
+    assert error.message == "stages.weights: expected a mapping of settings, found 3"
+
+
 def test_missing_file_folder_and_binary(tmp_path: Path) -> None:
     write(tmp_path, GOOD)
     with pytest.raises(ConfigError, match=r"pipeline\.yaml\?"):
