@@ -31,7 +31,9 @@ app.add_typer(gate, name="gate")
 
 RUN = typer.Argument(..., help="Run folder, or a comparison.json.")
 BASELINE = typer.Option(None, "--baseline", help="Baseline file. Default: as the limits name it.")
-LIMITS = typer.Option(None, "--limits", help="gate.yaml or pipeline.yaml. Default: here, then beside the run.")
+LIMITS = typer.Option(
+    None, "--limits", help="gate.yaml or pipeline.yaml. Default: here, in the run, then beside its pipeline."
+)
 
 
 @gate.command("check")

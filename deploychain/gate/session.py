@@ -6,6 +6,7 @@ What cannot be read is a verdict too (incomplete, not comparable), so that every
 from __future__ import annotations
 
 import datetime
+import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,7 @@ class LimitsSource:
 
 
 def find_limits(run: Path, given: Path | None = None) -> LimitsSource:
-    """The limits: the given file, else gate.yaml or pipeline.yaml beside the run or here, else the defaults.
+    """The limits: the given file, else gate.yaml or pipeline.yaml here, in the run, or beside its pipeline; or defaults.
 
     The working folder comes first: there lies what is under review.
 
@@ -65,10 +66,23 @@ def find_limits(run: Path, given: Path | None = None) -> LimitsSource:
     if given is not None:
         return LimitsSource(load_limits(given), given)
     folder = run if run.is_dir() else run.parent
-    for candidate in (Path("gate.yaml"), Path("pipeline.yaml"), folder / "gate.yaml", folder / "pipeline.yaml"):
+    pipeline = _pipeline_of(folder)
+    candidates = [Path("gate.yaml"), Path("pipeline.yaml"), folder / "gate.yaml", folder / "pipeline.yaml"]
+    if pipeline is not None:
+        candidates += [pipeline.parent / "gate.yaml", pipeline]
+    for candidate in candidates:
         if candidate.is_file():
             return LimitsSource(load_limits(candidate), candidate)
     return LimitsSource(GateLimits(), None)
+
+
+def _pipeline_of(run: Path) -> Path | None:
+    """The pipeline file that a run folder says it was made from."""
+    try:
+        named = json.loads((run / "run.json").read_text(encoding="utf-8"))["pipeline"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return Path(named) if isinstance(named, str) else None
 
 
 def expecting(limits: GateLimits, facts: tuple[str, ...]) -> GateLimits:
