@@ -35,6 +35,8 @@ _ORDER = ("train-fp32", "train-amp", "weights", "qat", "onnx-fp32", "onnx-fp16",
 _Outputs = Mapping[str, npt.NDArray[Any]]
 # Errors that say something about this machine or about our own code, and nothing about an artefact.
 _NOT_THE_ARTEFACT = (OSError, MemoryError, ImportError, NameError, AttributeError)
+# Samples that are run one by one as well, and the relative error up to which that is the same computation in FP32.
+_ALONE, _SAME = 4, 1e-3
 # How many of the worst samples are kept; compare shows as many as its settings say.
 _WORST = 100
 
@@ -106,6 +108,12 @@ def run(job: Job[EvaluateSettings]) -> StageResult:
             base = outputs if base is None else base
             reports.append(report)
         progress.update(len(rows), len(rows))
+    alone = Runner({k: v[:_ALONE] for k, v in data.inputs.items()}, 1, device, job.scratch, task)
+    if base is not None and _depends_on_neighbours(_rows(job, alone)[0], base):
+        job.note(
+            "the model's output for a sample depends on the other samples of its batch (batch statistics?): "
+            "every number here holds for this batch size and order only"
+        )
     reports.extend(_engines_not_built(job))
     reports.sort(key=lambda r: _ORDER.index(r.stage))
     for report in reports:
@@ -126,6 +134,18 @@ def run(job: Job[EvaluateSettings]) -> StageResult:
     text = json.dumps(to_json(content), ensure_ascii=False, allow_nan=False)
     (job.out / FILE).write_text(text, encoding="utf-8")
     return StageResult({"eval-reports": FILE}, _summary(content, reports))
+
+
+def _depends_on_neighbours(row: _Row, base: _Outputs) -> bool:
+    """Whether the first samples, each in a batch of its own, come out differently than among the others."""
+    try:
+        outputs = _aligned(row.run().outputs, base)
+        errors = compare_outputs(outputs, {k: v[:_ALONE] for k, v in base.items()}, worst=0)
+    except Exception as error:  # a fixed batch size: the rows of the table have told it already
+        if isinstance(error, _NOT_THE_ARTEFACT):
+            raise
+        return False
+    return errors.relative_error is not None and errors.relative_error > _SAME
 
 
 def _rows(job: Job[EvaluateSettings], runner: Runner) -> list[_Row]:
@@ -179,7 +199,9 @@ def _measure(
         scores = Scores()
         notes.append(f"the task's metrics failed on these outputs: {_line(error)}")
     if row.stage == "weights" and not errors.exact:
-        notes.append(f"the published weights do not compute what {reference} computes: bit equality was expected")
+        told = f"the published weights do not compute what {reference} computes: bit equality was expected"
+        notes.append(told)
+        job.note(f"{told}; does model() make anything random that is not a parameter or a buffer of the checkpoint?")
     if base is None and errors.non_finite:
         notes.append(f"the reference itself has {errors.non_finite} outputs that are not finite")
     report = EvalReport(

@@ -142,6 +142,20 @@ def test_weights_that_are_not_the_checkpoints_are_told(tmp_path: Path) -> None:
     assert rows["weights"]["relative_error"] == pytest.approx(0.001, rel=1e-3)
 
 
+def test_a_model_that_mixes_the_samples_of_a_batch_is_told(tmp_path: Path) -> None:
+    files = save_weights(tmp_path)
+    _, notes, _ = run_stage(evaluate.STAGE, tmp_path / "sound", EvaluateSettings(), files, make_task(tmp_path))
+    assert not any("other samples of its batch" in note for note in notes)
+    task = make_task(tmp_path)
+    source = (tmp_path / "task.py").read_text()
+    assert "self.head(image * self.scale)" in source
+    mixing = source.replace("self.head(image * self.scale)", "self.head((image - image.mean(0)) * self.scale)")
+    (tmp_path / "mixed.py").write_text(mixing)
+    mixed = TaskRef.parse("mixed.py:NetTask", tmp_path, {})
+    _, notes, _ = run_stage(evaluate.STAGE, tmp_path / "mixed", EvaluateSettings(), files, mixed)
+    assert any("depends on the other samples of its batch" in note for note in notes), (task, notes)
+
+
 def test_a_chain_from_weights_is_measured_against_them(tmp_path: Path) -> None:
     files = save_weights(tmp_path)
     del files["checkpoint"]
