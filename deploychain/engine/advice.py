@@ -59,6 +59,13 @@ def advise(layer: LayerRecord, context: Context) -> Advice:
     """The most probable cause for a layer that is a fallback, a possible one, or demoted."""
     asked = layer.asked or context.asked
     word = asked.value.upper() if asked else "the asked precision"
+    if layer.verdict is LayerVerdict.DEMOTED and layer.reason.startswith("pinned"):
+        return Advice(
+            "--layerPrecisions is a wish with prefer, and without --precisionConstraints has no effect",
+            "rebuild with --precisionConstraints=obey",
+        )
+    if layer.verdict is LayerVerdict.DEMOTED and not layer.reason.startswith(("the graph", "fuses")):
+        return Advice("a lower precision than the asked one was allowed", "check the build options, and --asked")
     if layer.verdict is LayerVerdict.DEMOTED:
         return Advice(
             "the casts around the FP32 node were folded into it: a lone guard between two casts does not hold",

@@ -147,7 +147,14 @@ class Assembler:
         a = {node for layer in chosen.layers for node in (layer.name, *layer.onnx_nodes)}
         b = [layer for layer in other.layers if layer.kind in ARITHMETIC] or list(other.layers)
         common = sum(layer.name in a or any(node in a for node in layer.onnx_nodes) for layer in b)
-        if common * 2 < len(b):
+        unlike = _unlike(chosen, other)
+        if unlike:
+            self._problem(
+                path,
+                f"lists another engine: {unlike} layers of the same name are built in another precision; "
+                "compare engines with `deploychain diff`",
+            )
+        elif common * 2 < len(b):
             self._problem(
                 path,
                 f"lists another engine: {common} of {len(b)} layers are known; compare engines with `deploychain diff`",
@@ -279,6 +286,17 @@ def _infer(layers: tuple[LayerRecord, ...]) -> Precision | None:
         reduced = [p for p in counts if p in QUANTISED or p in (Precision.FP16, Precision.BF16)]
     quantised = [p for p in reduced if p in QUANTISED]
     return max(quantised or reduced, key=lambda p: (counts[p], -p.rank), default=None)
+
+
+def _unlike(one: Listing, two: Listing) -> int:
+    """Layers of one name and place whose precision differs; 0 where the listings are of unlike kinds."""
+    if one.source != two.source or len(one.layers) != len(two.layers):
+        return 0
+    pairs = zip(one.layers, two.layers, strict=True)
+    return sum(
+        a.name == b.name and a.compute is not b.compute and a.compute is not None and b.compute is not None
+        for a, b in pairs
+    )
 
 
 def _some(names: list[str], limit: int = 3) -> str:

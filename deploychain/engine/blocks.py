@@ -25,6 +25,7 @@ class _Block:
         self.outputs: set[str] = set()
         self.bindings: list[str] = []
         self.closed = False  # its end was seen
+        self.headed = False  # a "Layers:" line began it: TensorRT then closes it with the tensors of the network
         self.broken = 0
 
 
@@ -39,7 +40,9 @@ class BlockReader:
         self._pieces = 0  # lines that were joined to the pending one
         self._inspect: InspectReader | None = None
         self._listings: list[Listing] = []
+        self._last_is_layer = False
         self.full = False
+        self.cut = False  # the text ends inside a listing
 
     @property
     def found(self) -> bool:
@@ -48,6 +51,7 @@ class BlockReader:
 
     def message(self, text: str) -> bool:
         """Take a stamped message; True where it belongs to a listing."""
+        self._last_is_layer = False
         if self._inspect is not None and TITLE not in text:
             self._end_inspect()
         if text.startswith(("Layer(", "Name: ")):
@@ -69,6 +73,7 @@ class BlockReader:
 
     def plain(self, line: str) -> bool:
         """Take a line without a stamp; True where it belongs to a listing."""
+        self._last_is_layer = self._last_is_layer and not line.strip()
         if self._inspect is not None:
             self._inspect.feed(line)
             return True
@@ -162,6 +167,7 @@ class BlockReader:
             self.full = True
         else:
             block.layers.append(layer)
+            self._last_is_layer = True
 
     def _flush(self) -> None:
         if self._pending and self._block is not None:
@@ -176,6 +182,7 @@ class BlockReader:
             self._end()
             self._block = _Block(stamped)
         self._mode = "layers" if not text.startswith(("Layer Information:", "Engine information:")) else "other"
+        self._block.headed = text.startswith("Layers:")
         if text.startswith("Engine Layer Information:"):
             self._block.source = "build list"
         return True
@@ -225,6 +232,8 @@ class BlockReader:
             self._listings[-1] = listing
 
     def finish(self) -> tuple[Listing, ...]:
+        block = self._block
+        self.cut = self._last_is_layer and block is not None and block.headed and not block.closed
         self._end()
         return tuple(self._listings)
 

@@ -97,9 +97,9 @@ def is_matrix_layer(layer: LayerRecord) -> bool:
     return _MATRIX_TYPES.search(layer.layer_type) is not None
 
 
-def has_cast(layer: LayerRecord) -> bool:
+def has_cast(name: str) -> bool:
     """Whether a generated kernel's name says that it converts inside."""
-    return not CAST_WORDS.isdisjoint(kernel_words(layer.name))
+    return not CAST_WORDS.isdisjoint(kernel_words(name))
 
 
 def only_moves(layer: LayerRecord) -> bool:
@@ -194,14 +194,10 @@ def _compute(
         return (next(iter(index)), EvidenceSource.TENSORS) if len(index) == 1 else (None, EvidenceSource.NONE)
     if layer_type in _GENERATED:
         wide = types - QUANTISED
-        if len(wide) == 1 and ("Roun" in name or has_cast_word(name)):
+        if len(wide) == 1 and ("Roun" in name or has_cast(name)):
             # Float arithmetic with a quantise or dequantise step at its border.
             return next(iter(wide)), EvidenceSource.TENSORS
     return None, EvidenceSource.NONE
-
-
-def has_cast_word(name: str) -> bool:
-    return not CAST_WORDS.isdisjoint(kernel_words(name))
 
 
 _FIELDS = tuple(f.name for f in fields(LayerRecord))
@@ -215,6 +211,28 @@ def changed(layer: LayerRecord, **changes: Any) -> LayerRecord:
     for name, value in changes.items():
         values[_PLACE[name]] = value
     return LayerRecord(*values)
+
+
+def _arithmetic_words(layer: LayerRecord) -> tuple[str, ...]:
+    return tuple(word for word in kernel_words(layer.name) if word not in MOVE_WORDS)
+
+
+def between_casts(layer: LayerRecord) -> bool:
+    """A generated kernel that casts first and last: all its arithmetic is in the type that it casts to."""
+    words = _arithmetic_words(layer)
+    return len(words) > 2 and words[0] in CAST_WORDS and words[-1] in CAST_WORDS
+
+
+def read_words(layer: LayerRecord) -> LayerRecord:
+    """A generated kernel with one cast, at one end: its arithmetic is in the type of the other end."""
+    words = _arithmetic_words(layer)
+    if layer.layer_type != "kgen" or len(words) < 2 or sum(word in CAST_WORDS for word in words) != 1:
+        return layer
+    side = layer.inputs if words[-1] in CAST_WORDS else layer.outputs if words[0] in CAST_WORDS else ()
+    types = float_types(side)
+    if len(types) != 1:
+        return layer
+    return changed(layer, compute=next(iter(types)), evidence=EvidenceSource.TENSORS)
 
 
 def make_layer(

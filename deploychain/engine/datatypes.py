@@ -19,16 +19,17 @@ def tensor_precision(text: str) -> Precision | None:
 
 
 # The order is the rule. An `int8x4` kernel may be named after its FP32 output (`ampere_fp32_icudnn_int8x4_...`),
-# `fp16_s1688` (Turing) accumulates FP16 products in FP32 while a bare `s1688` is TF32, and `f16f16_f32_f32` is
-# FP16 with FP32 accumulation. `sm50_` and `sm80_` name the oldest GPU that a kernel runs on: no evidence at all.
+# `fp16_s1688` and `s1688gemm_f16` (Turing) accumulate FP16 products in FP32 while a bare `s1688` is TF32, and
+# `f16f16_f32_f32` is FP16 with FP32 accumulation. `sm50_` and `sm80_` name the oldest GPU that a kernel runs on: no
+# evidence at all.
 _TACTIC_WORDS: tuple[tuple[re.Pattern[str], Precision], ...] = tuple(
     (re.compile(pattern), precision)
     for pattern, precision in (
         (r"e4m3|e5m2|fp8|f8f8", Precision.FP8),
         (r"nvf4|e2m1|fp4", Precision.FP4),
         (r"bf16|bfloat16", Precision.BF16),
-        (r"i8i8|i8f32_i8i32|imma|int8|i8816|i16832", Precision.INT8),
-        (r"fp16_s\d+|f16_s\d+", Precision.FP16),
+        (r"i8i8|i8i32|imma|int8|i8816|i16832", Precision.INT8),
+        (r"fp16_s\d+|f16_s\d+|s1688gemm_fp?16", Precision.FP16),
         (r"tf32|s1688", Precision.TF32),
         (r"f16f16|h884|h1688|h16816|hmma|fp16fp16|fp16fp32|hgemm|(?<![a-z0-9])fp16", Precision.FP16),
         (r"f32f32|sgemm|ffma|scudnn|(?<![a-z0-9])fp32", Precision.FP32),

@@ -173,10 +173,13 @@ def conditions(a: Evidence, b: Evidence) -> tuple[bool, list[str]]:
     for keys, word in _CONDITIONS:
         x = next((left[k] for k in keys if k in left), None)
         y = next((right[k] for k in keys if k in right), None)
-        if x is not None and y is not None and x != y:
+        if (x is None) != (y is None):
+            reasons.append(f"{word} not known for {'A' if x is None else 'B'}")
+        elif x is not None and y is not None and x != y:
             reasons.append(f"{word} differs: {x or 'none'} and {y or 'none'}")
-    if one.status == "failed" or two.status == "failed":
-        reasons.append("a run failed")
+    for status, word in (("failed", "a run failed"), ("incomplete", "a run is incomplete")):
+        if status in (one.status, two.status):
+            reasons.append(word)
     return not reasons, reasons
 
 

@@ -17,14 +17,15 @@ from deploychain.engine.border import network_border
 from deploychain.engine.classify import (
     ARITHMETIC,
     QUANTISED,
+    between_casts,
     changed,
     float_types,
     has_cast,
     is_matrix_layer,
     is_qdq_node,
     only_moves,
+    read_words,
 )
-from deploychain.engine.datatypes import CAST_WORDS, MOVE_WORDS, kernel_words
 from deploychain.precision import Precision
 from deploychain.records import EvidenceSource, LayerKind, LayerRecord, LayerSummary, LayerVerdict, TensorRecord
 
@@ -47,6 +48,7 @@ _FULL = frozenset({Precision.FP64, Precision.FP32, Precision.TF32})
 Judged = tuple[LayerVerdict, str, "Precision | None"]
 _BETWEEN = "converts at both ends: what was asked lies between the casts, by the kernel's name"
 _MOVES = "moves values, computes none"
+_CASTS_INSIDE = " at its borders, casts inside: what lies between is not shown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +136,7 @@ def _apply(layer: LayerRecord, request: _Request) -> LayerRecord:
     if layer.kind not in ARITHMETIC:
         return changed(layer, verdict=LayerVerdict.EXPECTED, reason="does no arithmetic: nothing was asked of it")
     if request.requested is not None and layer.compute is None:
-        layer = _read_words(layer)
+        layer = read_words(layer)
     verdict, reason, asked = _verdict(layer, request)
     if layer.compute is Precision.TF32 and verdict is LayerVerdict.AS_ASKED:
         reason = "FP32 storage with TF32 math (10-bit mantissa); --noTF32 turns it off"
@@ -227,12 +229,12 @@ def _against_graph(layer: LayerRecord, request: _Request) -> Judged:
             return LayerVerdict.EXPECTED, _MOVES, want
         if by_border and want not in QUANTISED and _requantises(layer, request):
             return LayerVerdict.EXPECTED, "its FP32 border belongs to the INT8 kernels beside it: requantisation", want
-        if by_border and _between_casts(layer):
+        if by_border and between_casts(layer):
             return _granted(want, request.asked)[0], _BETWEEN, want
-        if by_border and has_cast(layer):
+        if by_border and has_cast(layer.name):
             return (
                 LayerVerdict.POSSIBLE,
-                f"{_upper(built)} at its borders, casts inside: what lies between is not shown",
+                f"{_upper(built)}{_CASTS_INSIDE}",
                 want,
             )
         return LayerVerdict.FALLBACK, f"the graph asks {_upper(want)}, built in {_upper(built)}", want
@@ -240,9 +242,9 @@ def _against_graph(layer: LayerRecord, request: _Request) -> Judged:
         # The pattern DequantizeLinear, node, QuantizeLinear is itself the request for a quantised node.
         verdict = LayerVerdict.AS_ASKED if built is request.asked else LayerVerdict.EXPECTED
         return verdict, f"{_upper(built)} like its neighbours: Q/DQ moves across it", want
-    if by_border and _between_casts(layer):
+    if by_border and between_casts(layer):
         return _granted(want, request.asked)[0], _BETWEEN, want
-    if by_border and has_cast(layer):
+    if by_border and has_cast(layer.name):
         return (
             LayerVerdict.UNKNOWN,
             f"the graph asks {_upper(want)}; {_upper(built)} at its borders with casts inside, which may keep it",
@@ -268,28 +270,6 @@ def _several(layer: LayerRecord, wants: set[Precision], request: _Request) -> Ju
     if _requantises(layer, request):
         return LayerVerdict.EXPECTED, f"fuses nodes asked {words} between quantised layers", highest
     return LayerVerdict.UNKNOWN, f"fuses nodes asked {words}: which part runs in which is not shown", highest
-
-
-def _arithmetic_words(layer: LayerRecord) -> tuple[str, ...]:
-    return tuple(word for word in kernel_words(layer.name) if word not in MOVE_WORDS)
-
-
-def _between_casts(layer: LayerRecord) -> bool:
-    """A generated kernel that casts first and last: all its arithmetic is in the type that it casts to."""
-    words = _arithmetic_words(layer)
-    return len(words) > 2 and words[0] in CAST_WORDS and words[-1] in CAST_WORDS
-
-
-def _read_words(layer: LayerRecord) -> LayerRecord:
-    """A generated kernel with one cast, at one end: its arithmetic is in the type of the other end."""
-    words = _arithmetic_words(layer)
-    if layer.layer_type != "kgen" or len(words) < 2 or sum(word in CAST_WORDS for word in words) != 1:
-        return layer
-    side = layer.inputs if words[-1] in CAST_WORDS else layer.outputs if words[0] in CAST_WORDS else ()
-    types = float_types(side)
-    if len(types) != 1:
-        return layer
-    return changed(layer, compute=next(iter(types)), evidence=EvidenceSource.TENSORS)
 
 
 def _granted(want: Precision, asked: Precision | None) -> tuple[LayerVerdict, str]:
@@ -327,6 +307,8 @@ def _against_engine(layer: LayerRecord, request: _Request) -> tuple[LayerVerdict
             return LayerVerdict.EXPECTED, "converts at the network's FP32 border"
         return _unjudged(layer, asked)
     if built is asked:
+        if built not in _FULL and layer.evidence is EvidenceSource.TENSORS and between_casts(layer):
+            return LayerVerdict.POSSIBLE, f"{_upper(built)}{_CASTS_INSIDE}"
         return LayerVerdict.AS_ASKED, ""
     if asked is Precision.FP32 and built is Precision.TF32:
         return LayerVerdict.AS_ASKED, ""

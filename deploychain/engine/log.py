@@ -82,6 +82,8 @@ class LogReader:
         self._run.plain(line)
 
     def _message(self, level: str, text: str) -> None:
+        if text.startswith("=== ") and self._run.starts_another(text):
+            self._close()
         self._run.message(level, text)
 
     def _banner(self, status: str, rest: str) -> None:

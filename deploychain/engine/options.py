@@ -113,7 +113,12 @@ def explain(
             "build with --profilingVerbosity=detailed."
         )
     if flat.get("Calibration") in ("Dynamic", "Dynamic range"):
-        notes.append("INT8 without calibration file or Q/DQ: ranges are made up, accuracy means nothing.")
+        notes.append(
+            "INT8 without a calibration file: unless the model has Q/DQ nodes, trtexec makes the ranges up, and "
+            "accuracy means nothing."
+        )
+    if option(command, "layerPrecisions") and option(command, "precisionConstraints") not in ("obey", "prefer"):
+        notes.append("--layerPrecisions has no effect without --precisionConstraints=obey or prefer.")
     if major and major >= (11,):
         notes.append(
             "TensorRT 11 leaves data transfers out and uses CUDA graphs and spin wait by default: "
@@ -131,7 +136,7 @@ def explain(
         notes.append(f"{streams} inference streams: latencies are not valid, throughput is.")
     if has_profile and not has_summary and version_key(version) >= (8, 4) and not (major and major >= (11,)):
         notes.append("The profiler was on, so no end-to-end timing is reported; add --separateProfileRun.")
-    if has_profile and has_summary and version and version_key(version) < (8, 4):
+    if has_profile and has_summary and (7,) <= version_key(version) < (8, 4):  # TensorRT-RTX counts from 1.0
         notes.append("The profiler was on during the timed run: the summary includes its synchronisation.")
     if has_profile and (flat.get("DLACore") or option(command, "useDLACore") is not None):
         notes.append("DLA: the time of a DLA subgraph is shown at the next row that waits for it, often a reformat.")

@@ -63,7 +63,7 @@ class RunBuilder:
         self._withheld = False
         self._rtx = False
         self._aborted = 0
-        self._after_end = False
+        self._network = False
 
     @property
     def empty(self) -> bool:
@@ -81,6 +81,14 @@ class RunBuilder:
             or self._blocks.found
             or self._debug.found
         )
+
+    def starts_another(self, text: str) -> bool:
+        """Whether a message is the beginning of another run whose banner is missing (filtered, or a partial copy)."""
+        if self._begun and not self._ended:
+            return False
+        if text.startswith("=== Model Options"):
+            return bool(self._ended) or "Model Options" in self._sections
+        return text.startswith("=== Performance summary") and self._summary.found
 
     # -- lines ------------------------------------------------------------------------------------------------
 
@@ -143,7 +151,7 @@ class RunBuilder:
         if text.startswith("=== ") or (text.startswith(" ") and text.lstrip().startswith("=== ")):
             self._header(text.strip(), stamped)
             return
-        if self._summary.feed(text):
+        if not (self._ended and self._summary.found) and self._summary.feed(text):
             self._section = None
             return
         if self._section is not None and (stamped or not self._section_stamped):
@@ -177,7 +185,12 @@ class RunBuilder:
             return False
         if self._keys < _MAX_KEYS:
             self._keys += 1
-            self._section.setdefault(key.strip(), value.strip()[:_MAX_VALUE])
+            key, value = key.strip(), value.strip()
+            known = self._section.get(key)
+            if known is None:
+                self._section[key] = value[:_MAX_VALUE]
+            elif key.startswith("Input ") and value not in known.split(", "):  # one line per input: shapes
+                self._section[key] = f"{known}, {value}"[:_MAX_VALUE]
         return True
 
     def _other(self, text: str) -> None:
@@ -190,6 +203,8 @@ class RunBuilder:
             found = _DLA.search(text)
             if found and len(self._dla) + len(self._gpu) < self._max_layers:
                 (self._dla if found.group(1) == "Dla" else self._gpu).append(found.group(2))
+        elif text.startswith(("==== TensorRT Network", "==== ONNX Model")):
+            self._network = True
         elif _WITHHELD in text:
             self._withheld = True
         elif "RTX" in text and _RTX.search(text):
@@ -246,7 +261,7 @@ class RunBuilder:
             asked=asked_of(allowed, best=option(self._command, "best") is not None),
             allowed=allowed,
             asked_from=source,
-            strongly_typed=strong or self._rtx or (version_key(self._version) >= (11,)),
+            strongly_typed=strong or self._rtx or "rtx" in tool.lower() or version_key(self._version) >= (11,),
             pinned=self._pins(flat, loaded),
             throughput_qps=self._summary.throughput,
             latency=stats.get("Latency"),
@@ -319,6 +334,10 @@ class RunBuilder:
             problems.append("the profile table is cut: it has no Total row")
         if self._aborted:
             problems.append(f"{self._aborted} build routes were aborted (TASK_ABORT); the run went on")
+        if self._blocks.cut and not self._ended:
+            problems.append("the text ends inside the list of layers, before Bindings or I/O Tensors: it may be cut")
+        if self._network:
+            problems.append("Polygraphy lists a network or model, not an engine: nothing says what was built")
         if self._blocks.full:
             problems.append("more layer lines than a file of this size can hold: the rest was left out")
         if self._omitted:

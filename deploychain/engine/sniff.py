@@ -34,6 +34,8 @@ _BINARY = (
     (b"%PDF", "a PDF document"),
     (b"\x7fELF", "a program"),
 )
+# An ONNX file begins with the fields ir_version (1) and producer_name (2), or its graph (7).
+_ONNX = re.compile(rb"\x08[\x03-\x20](?:\x12[\x00-\x7f][ -~]|\x3a)")
 _MAX_JSON = 1 << 30
 _OBJECT = re.compile(r'\{\s*"(?:Layers|ProfilingVerbosity)"\s*:')
 
@@ -55,11 +57,11 @@ def _read(path: Path, head: bytes) -> FileReading:
     for magic, what in _BINARY:
         if head.startswith(magic):
             return FileReading(str(path), "other", f"not text: {what}")
+    if _ONNX.match(head):
+        return FileReading(str(path), "other", "an ONNX model: pass it with --model")
     encoding = detect_encoding(head)
     start = head.decode(encoding, errors="replace").lstrip("\ufeff \t\r\n")
     if encoding == "utf-8" and head[:4096].count(0) > 8 and not _LOG_START.search(start):
-        if b"onnx" in head[:4096] or b"pytorch" in head[:4096]:
-            return FileReading(str(path), "other", "an ONNX model: pass it with --model")
         return FileReading(str(path), "other", "not text: a binary file (an engine or a model?)")
     if _JSON_START.match(start) and not start.startswith('{"log":'):
         refused = _json(path, start[:65536])
