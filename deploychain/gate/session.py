@@ -56,7 +56,7 @@ class LimitsSource:
 
 
 def find_limits(run: Path, given: Path | None = None) -> LimitsSource:
-    """The limits: the given file, else gate.yaml or pipeline.yaml here, in the run, or beside its pipeline; or defaults.
+    """The limits: the given file, else gate.yaml or pipeline.yaml here, in the run, beside its pipeline; or defaults.
 
     The working folder comes first: there lies what is under review.
 
