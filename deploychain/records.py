@@ -247,7 +247,7 @@ def load_comparison(path: Path) -> Comparison:
             where=str(path),
             remedy="run `deploychain run` first",
         ) from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ArtifactError(f"not valid JSON: {error}", where=str(path), remedy="run the compare stage again") from None
     schema = raw.get("schema") if isinstance(raw, dict) else None
     if schema != COMPARISON_SCHEMA:

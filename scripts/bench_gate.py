@@ -104,7 +104,8 @@ def simulate(samples: int, retrain: bool, plant: Plant, runs: int, limits: GateL
 
 
 def replace_seed(limits: GateLimits, seed: int) -> GateLimits:
-    return limits.model_copy(update={"seed": seed})
+    """No engine is simulated, only its decisions: there are no layers to judge."""
+    return limits.model_copy(update={"seed": seed, "layers": ()})
 
 
 def line(name: str, samples: int, verdicts: Counter[str]) -> str:

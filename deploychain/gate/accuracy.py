@@ -31,7 +31,7 @@ def judge_accuracy(context: Context) -> Iterator[Found]:
     """All checks and questions of the accuracy rules."""
     evals = [report for report in context.comparison.evals if report.ran]
     names = {report.stage for report in context.comparison.evals}
-    judged: set[tuple[str, str]] = set()
+    judged: dict[tuple[str, str], bool] = {}  # whether a limit could be held against anything
     for index, rule in enumerate(context.limits.accuracy):
         hit = False
         for report in evals:
@@ -42,8 +42,11 @@ def judge_accuracy(context: Context) -> Iterator[Found]:
                 if not matches(metric, rule.metric) or (direction and rule.better and direction != rule.better):
                     continue
                 hit = True
-                judged.add((report.stage, metric))
-                yield from _Subject(context, rule, index, report, metric, direction or rule.better).judge()
+                named = rule.better if rule.metric != ("*",) else None
+                found = list(_Subject(context, rule, index, report, metric, direction or named).judge())
+                told = any(isinstance(f, Question) or f.status is not Status.NOTE for f in found)
+                judged[report.stage, metric] = judged.get((report.stage, metric), False) or told
+                yield from found
         for name in literal(rule.stage):
             if rule.required and name not in names:
                 yield _missing(name, "", f"{name} is limited by accuracy[{index}] and was not measured", index)
@@ -57,14 +60,19 @@ def judge_accuracy(context: Context) -> Iterator[Found]:
             yield _missing(", ".join(rule.stage), "", f"accuracy[{index}] matches nothing that was measured", index)
         elif rule.required and not hit and any(matches(r.stage, rule.stage) for r in evals):
             yield _missing(", ".join(rule.stage), "", f"accuracy[{index}] matches no metric that was measured", index)
+    if evals and not context.limits.accuracy:
+        yield _missing("", "", "accuracy is an empty list: stages were measured, and nothing limits them")
+    references = {report.reference for report in evals}
     for report in evals:
         for metric in sorted(report.metrics):
             if (report.stage, metric) not in judged:
                 yield Check(report.stage, "unjudged", Status.NOTE, f"no rule limits {metric} of {report.stage}", metric)
+            elif not judged[report.stage, metric] and report.stage not in references:
+                yield _missing(report.stage, metric, f"no limit of {metric} of {report.stage} had anything to judge")
 
 
-def _missing(stage: str, metric: str, message: str, index: int) -> Check:
-    return Check(stage, "missing", Status.INCOMPLETE, message, metric, rule=("accuracy", index))
+def _missing(stage: str, metric: str, message: str, *index: int) -> Check:
+    return Check(stage, "missing", Status.INCOMPLETE, message, metric, rule=("accuracy", *index))
 
 
 def usable(values: Iterable[float | None] | None, count: int, mean: float) -> Values | None:
@@ -99,7 +107,9 @@ class _Subject:
             return
         if self.direction is None:
             yield self._lacking(
-                "missing", f"nobody says whether a higher or a lower {self.metric} is better: set `better` in the rule"
+                "missing",
+                f"nobody says whether a higher or a lower {self.metric} is better: "
+                "set `better` in a rule that names the metric",
             )
             return
         if rule.floor is not None:
@@ -180,16 +190,18 @@ class _Subject:
     # --- against the parent of this run
 
     def _is_reference(self) -> bool:
-        """Whether other stages are measured against this one: it has no parent, and nothing to lose."""
-        return any(report.reference == self.report.stage for report in self.context.comparison.evals)
+        """Whether other stages are measured against this one, or there are none: it has no parent to lose from."""
+        others = [r for r in self.context.comparison.evals if r.stage != self.report.stage]
+        return not others or any(report.reference == self.report.stage for report in others)
 
     def _against_parent(self, value: float, direction: Direction) -> Iterator[Found]:
         rule, name = self.rule, self.rule.parent or self.report.reference
-        if name == self.report.stage or (not name and self._is_reference()):
+        if name in ("", self.report.stage) and (name == rule.parent or self._is_reference()):
             return
         parent = next((r for r in self.context.comparison.evals if r.stage == name), None)
-        if parent is None or not parent.ran:
-            yield self._lacking("missing", f"{self.report.stage} has no measured parent ({name or 'none named'})")
+        if parent is None or not parent.ran or parent is self.report:
+            what = "itself" if parent is self.report else name or "none named"
+            yield self._lacking("missing", f"{self.report.stage} has no measured parent ({what})")
             return
         reference = parent.metrics.get(self.metric)
         if reference is None or not math.isfinite(reference):
@@ -237,6 +249,7 @@ class _Subject:
             )
         scale = 100.0 / abs(reference) if unit == "percent" else 1.0
         spread = (self.rule.noise or 0.0) * scale
+        whole = 100.0 if unit == "percent" else abs(reference)  # the loss of everything
         if fallback is None and estimate == 0.0 and self._same_outputs(name):
             loss = noise.certain(0.0, "the same outputs")
         elif series is not None and reference_series is not None:
@@ -244,7 +257,8 @@ class _Subject:
         elif fallback is not None:
             loss = fallback
         else:
-            loss = noise.declared(estimate, spread) if spread else noise.unknown(estimate)
+            alone = noise.unknown(estimate, self.report.samples, whole)
+            loss = noise.declared(estimate, spread) if spread else alone
         allowed = 100.0 - limit if unit == "percent" else limit
         practical = self.rule.practical if unit == "percent" else self.rule.practical / 100.0 * abs(reference)
         suffix = " %" if unit == "percent" else ""
@@ -274,17 +288,19 @@ class _Subject:
             status = Status.INCOMPLETE if self.rule.required else Status.NOTE
             yield self._lacking("worst-class", f"{self.metric} of {stage} was not measured by class", status)
             return
+        if all(reference is None for reference in then.values()):
+            yield self._lacking("worst-class", f"{self.metric} of {parent.stage} is not known for any class")
         for label in sorted(then):
             reference, value = then[label], now.get(label)
             if reference is None:
                 continue  # the class has no sample
-            if value is None:
+            if value is None or not math.isfinite(value) or not math.isfinite(reference):
                 yield self._lacking("worst-class", f"{self.metric} of class {label} is not known for {stage}")
                 continue
             estimate = noise.point_loss(reference, value, direction, "percent")
             if estimate is None:
                 continue  # the parent never gets this class right: nothing can be lost
-            loss = self._class_loss(parent, label, direction) or noise.unknown(estimate)
+            loss = self._class_loss(parent, label, direction, reference, value) or noise.unknown(estimate)
             allowed = 100.0 - limit
             message = (
                 f"class {label}: {self.metric} of {stage} keeps {number(100 - estimate)} % of {parent.stage} "
@@ -299,22 +315,25 @@ class _Subject:
                 check, loss, allowed, margin, unit=" %", group=(stage, self.metric, "class", str(self.index))
             )
 
-    def _class_loss(self, parent: EvalReport, label: str, direction: Direction) -> Loss | None:
+    def _class_loss(
+        self, parent: EvalReport, label: str, direction: Direction, reference: float, value: float
+    ) -> Loss | None:
+        """The loss over the samples of one class; None where their mean is not what was reported for the class."""
         labels = self.report.sample_classes or parent.sample_classes
-        reference, value = parent.metrics.get(self.metric), self.report.metrics.get(self.metric)
-        if len(labels) != self.report.samples or reference is None or value is None:
-            return None
-        a, b = self._series(parent, reference), self._series(self.report, value)
         chosen = [i for i, name in enumerate(labels) if name == label]
-        if a is None or b is None or not chosen or not any(a[i] for i in chosen):
+        pair = []
+        for report, mean in ((parent, reference), (self.report, value)):
+            values = report.per_sample.get(self.metric, ())
+            whole = len(labels) == len(values) == report.samples
+            pair.append(usable([values[i] for i in chosen] if whole else None, len(chosen), mean))
+        if pair[0] is None or pair[1] is None or not any(pair[0]):
             return None
-        return noise.paired(
-            [a[i] for i in chosen], [b[i] for i in chosen], direction, "percent", **self._settings("class", label)
-        )
+        return noise.paired(pair[0], pair[1], direction, "percent", **self._settings("class", label))
 
     def _agreement(self, parent: str, limit: float) -> Found:
         report = self.report
-        if report.agreement is None or not 0 <= report.agreement <= 1 or report.samples <= 0:
+        measured = report.reference == parent and report.agreement is not None and report.samples > 0
+        if not measured or report.agreement is None or not 0 <= report.agreement <= 1:
             status = Status.INCOMPLETE if self.rule.required else Status.NOTE
             return self._lacking("agreement", f"agreement of {report.stage} with {parent} was not measured", status)
         loss = noise.share(report.agreement * report.samples, report.samples)

@@ -131,10 +131,9 @@ def layer_nodes(layer: Any) -> tuple[str, ...]:
 
 
 def count_copies(engine: EngineReport) -> int:
-    """Casts and reformats: as summarised, else counted over the layers."""
-    if engine.summary is not None:
-        return engine.summary.copies
-    return sum(layer.kind.value == "copy" for layer in engine.layers)
+    """Casts and reformats: those among the layers, or those of the summary where it knows of more."""
+    listed = sum(layer.kind.value == "copy" for layer in engine.layers)
+    return max(listed, engine.summary.copies if engine.summary is not None else 0)
 
 
 def arithmetic(engine: EngineReport) -> list[Any]:
@@ -329,6 +328,10 @@ def accept(
         if bad or report.non_finite:
             what = f"{', '.join(bad)} is not a finite number" if bad else f"{report.non_finite} outputs are not finite"
             raise ArtifactError(f"{what}: that cannot be a baseline", where=report.stage)
+    for names in ([r.stage for r in measured], [e.name for e in comparison.engines]):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ArtifactError("it was measured twice, and nothing says which counts", where=", ".join(twice))
     if comparison.provenance.data_sha256 is None:
         raise ArtifactError(
             "the run does not say which test data it was measured on: nothing could ever be compared with it",

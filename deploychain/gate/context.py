@@ -98,6 +98,8 @@ def _answer(question: Question, tails: tuple[float, float], confidence: float) -
         tail = f" ({loss.how})"
     elif low is None or high is None:
         tail = f"; {loss.how}: the number alone was judged"
+        if status is Status.INCONCLUSIVE and loss.resolution > margin:
+            tail += f", and samples this few cannot exclude a loss of {loss.resolution:.3g}{unit} (the rule of three)"
     elif status is Status.FAIL:
         tail = f"; loss {loss.estimate:.3g}{unit}, at least {low:.3g}{unit} ({loss.how})"
     elif status is Status.PASS:

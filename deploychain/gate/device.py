@@ -73,6 +73,13 @@ def _sane(milliseconds: float) -> bool:
     return math.isfinite(milliseconds) and 0 < milliseconds < 86_400_000
 
 
+def _agrees(latency: Latency) -> bool:
+    """Whether the median lies among those of its repeats (1 %: not every tool halves an even number alike)."""
+    if latency.p50_ms is None or not latency.repeats:
+        return True
+    return 0.99 * min(latency.repeats) <= latency.p50_ms <= 1.01 * max(latency.repeats)
+
+
 def judge_latency(context: Context) -> Iterator[Found]:
     """Latency rules on the stages and devices that they name."""
     measured = context.comparison.latency
@@ -114,6 +121,10 @@ def _latency(context: Context, rule: LatencyRule, index: int, latency: Latency) 
     if not all(v is None or _sane(v) for v in numbers):
         message = f"the latency of {latency.stage} holds a number that is no time"
         yield check("latency", message, Status.INCOMPLETE, "max_p50_ms")
+        return
+    if not _agrees(latency):
+        message = f"the p50 latency of {latency.stage} lies outside its own repeats"
+        yield check("latency", message, Status.INCOMPLETE, "max_p50_ms", value=latency.p50_ms)
         return
     for field, value in (("max_p50_ms", latency.p50_ms), ("max_p99_ms", latency.p99_ms)):
         limit = getattr(rule, field)

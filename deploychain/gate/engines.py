@@ -139,7 +139,7 @@ class _EngineUnderRule:
             if limit is not None:
                 yield from self._count(verdict, field, kind, word, limit)
         if self.rule.max_unknown is not None:
-            yield self._unknown(self.rule.max_unknown)
+            yield from self._unknown(self.rule.max_unknown)
         yield from self._shares()
         if self.rule.max_copies is not None:
             yield self._total_copies(self.rule.max_copies)
@@ -150,14 +150,20 @@ class _EngineUnderRule:
         unknown = sum(layer.verdict is LayerVerdict.UNKNOWN for layer in self.layers)
         opaque = sum(layer.verdict is LayerVerdict.POSSIBLE for layer in self.layers)
         if len(found) <= limit:
-            open_ends = [f"{unknown} unknown"] * bool(unknown) + [f"{opaque} opaque"] * bool(
-                opaque and verdict is not LayerVerdict.POSSIBLE
-            )
+            hidden = opaque if verdict is not LayerVerdict.POSSIBLE else 0
+            open_ends = [f"{unknown} unknown"] * bool(unknown) + [f"{hidden} opaque"] * bool(hidden)
             rest = f"; {' and '.join(open_ends)} could not be judged" if open_ends else ""
             message = (
                 f"{len(found)} of {len(self.layers)} layers of engine {self.engine.name}: {word}, limit {limit}{rest}"
             )
-            yield self._check(kind, message, Status.PASS, value=float(len(found)), limit=float(limit), field=field)
+            # Not one layer is known: nothing was counted. Whoever limits the opaque ones says how many may be.
+            blind = unknown + hidden == len(self.layers) and self.rule.max_possible is None
+            status = Status.INCOMPLETE if blind else Status.PASS
+            yield self._check(kind, message, status, value=float(len(found)), limit=float(limit), field=field)
+            if hidden and not blind and verdict is LayerVerdict.FALLBACK and self.rule.max_possible is None:
+                what = f"{hidden} of {len(self.layers)} layers of engine {self.engine.name} are opaque"
+                hint = "may hold a fallback: limit them with max_possible"
+                yield self._check("possible-fallback", f"{what} and {hint}", Status.NOTE)
             return
         # Each layer is a finding of its own: it has its own node, module and source line.
         for layer in sorted(found, key=lambda x: -(x.share or 0.0)):
@@ -177,22 +183,25 @@ class _EngineUnderRule:
                 source=layer.source,
             )
 
-    def _unknown(self, limit: int) -> Check:
+    def _unknown(self, limit: int) -> Iterator[Check]:
         found = [layer for layer in self.layers if layer.verdict is LayerVerdict.UNKNOWN]
-        over = len(found) > limit
-        names = (
-            ": " + ", ".join(layer.name for layer in found[:5]) + (", ..." if len(found) > 5 else "") if over else ""
-        )
-        return self._check(
-            "unknown-layers",
-            f"{len(found)} of {len(self.layers)} layers of engine {self.engine.name} could not be judged, "
-            f"limit {limit}{names}",
-            Status.INCOMPLETE if over else Status.PASS,
-            node=" + ".join(found[0].onnx_nodes) or found[0].name if over else "",
-            value=float(len(found)),
-            limit=float(limit),
-            field="max_unknown",
-        )
+        count = {"value": float(len(found)), "limit": float(limit), "field": "max_unknown"}
+        if len(found) <= limit:
+            what = f"{len(found)} of {len(self.layers)} layers of engine {self.engine.name} could not be judged"
+            yield self._check("unknown-layers", f"{what}, limit {limit}", Status.PASS, **count)
+            return
+        # One finding a layer: a waiver of one says nothing of the others.
+        for layer in found:
+            yield self._check(
+                "unknown-layers",
+                f"layer {layer.name} of engine {self.engine.name} could not be judged"
+                f"{': ' if layer.reason else ''}{layer.reason}; {len(found)} such layers, limit {limit}",
+                Status.INCOMPLETE,
+                node=" + ".join(layer.onnx_nodes) or layer.name,
+                module=layer.module or "",
+                source=layer.source,
+                **count,
+            )
 
     def _shares(self) -> Iterator[Check]:
         """Shares between what surely is as asked and what may be: an unknown layer is neither."""
@@ -268,6 +277,8 @@ class _EngineUnderRule:
         before = precisions(old)
         moved = list(moved_nodes(self.layers, before, direction))
         count, top = float(len(moved)), float(limit)
+        if direction == "higher":
+            yield from self._untold(before)
         if len(moved) <= limit:
             message = (
                 f"{len(moved)} layers of engine {self.engine.name} run in a {direction} precision "
@@ -288,6 +299,35 @@ class _EngineUnderRule:
                 field=field,
                 source=layer.source,
             )
+
+    def _untold(self, before: Mapping[str, str]) -> Iterator[Check]:
+        """Nodes whose precision the baseline knows and this engine does not tell."""
+        wanted = {node for node in before if matches(node, self.rule.node)}
+        told = {node for layer in self.layers if layer.compute is not None for node in layer_nodes(layer)}
+        for layer in self.layers:
+            nodes = sorted(wanted.intersection(layer_nodes(layer)) - told)
+            # An unknown layer is counted by max_unknown already.
+            if nodes and layer.verdict is not LayerVerdict.UNKNOWN:
+                told.update(nodes)
+                yield self._check(
+                    "lost-precision",
+                    f"layer {layer.name} of engine {self.engine.name} does not tell what it computes in; "
+                    f"{before[nodes[0]]} in the baseline",
+                    Status.INCOMPLETE,
+                    node=" + ".join(nodes),
+                    module=layer.module or "",
+                    source=layer.source,
+                    field="max_lost",
+                )
+        present = {node for layer in self.engine.layers for node in layer_nodes(layer)}
+        gone = sorted(wanted - present)
+        if gone:
+            names = ", ".join(gone[:5]) + (", ..." if len(gone) > 5 else "")
+            counts = f"{len(gone)} of {len(wanted)} nodes of engine {self.engine.name} in the baseline"
+            message = f"{counts} are in no layer now: {names}"
+            # A change of the model takes nodes away and leaves others; with none left nothing is compared.
+            status = Status.INCOMPLETE if len(gone) == len(wanted) else Status.NOTE
+            yield self._check("lost-precision", message, status, field="max_lost")
 
     def _lost_fusions(self, old: BaselineEngine, limit: int) -> Iterator[Check]:
         now = [set(layer_nodes(layer)) for layer in self.layers]

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator
 
 from deploychain.gate.accuracy import judge_accuracy
 from deploychain.gate.baseline import Baseline
-from deploychain.gate.context import Context, Question, answer, literal, matches
+from deploychain.gate.context import Context, Question, answer, matches
 from deploychain.gate.device import judge_latency, judge_size
-from deploychain.gate.engines import judge_layers, stage_of
+from deploychain.gate.engines import judge_layers
+from deploychain.gate.evidence import judge_evidence
 from deploychain.gate.facts import differences, version_changes
 from deploychain.gate.limits import GateLimits, Waiver
 from deploychain.records import Comparison
@@ -84,76 +85,18 @@ def judge(
 
 
 def _all(context: Context) -> Iterator[Check | Question]:
-    yield from _evidence(context)
+    yield from judge_evidence(context)
     yield from judge_accuracy(context)
     yield from judge_layers(context)
     yield from judge_latency(context)
     yield from judge_size(context)
 
 
-def _evidence(context: Context) -> Iterator[Check]:
-    """What must be there before anything can be judged."""
-    comparison, baseline = context.comparison, context.baseline
-    evals = {report.stage: report for report in comparison.evals}
-    engines = {engine.name: engine for engine in comparison.engines}
-    if not evals and not engines:
-        yield Check("", "missing", Status.INCOMPLETE, "the comparison is empty")
-    for report in comparison.evals:
-        if not report.ran:
-            message = f"{report.stage} did not run: {report.reason or 'no reason given'}"
-            yield Check(report.stage, "missing", Status.INCOMPLETE, message)
-            continue
-        if report.non_finite:
-            reference = evals.get(report.reference)
-            worse = reference is None or reference.stage == report.stage or not reference.non_finite
-            yield Check(
-                report.stage,
-                "non-finite",
-                Status.FAIL if worse else Status.INCOMPLETE,
-                f"{report.non_finite} values in the outputs of {report.stage} are NaN or infinite",
-                value=float(report.non_finite),
-                limit=0.0,
-                look=f"deploychain report {context.run}",
-            )
-        if not report.metrics:
-            yield Check(report.stage, "missing", Status.INCOMPLETE, f"{report.stage} has no metric")
-        expected = comparison.provenance.samples
-        if report.samples <= 0 or (expected is not None and report.samples != expected):
-            total = expected if expected is not None else "?"
-            message = f"{report.stage} was measured on {report.samples} of {total} samples"
-            yield Check(
-                report.stage, "samples", Status.INCOMPLETE, message, value=float(report.samples), limit=expected
-            )
-    for engine in comparison.engines:
-        if not engine.built:
-            message = f"engine {engine.name} was not built: {engine.reason or 'no reason given'}"
-            yield Check(stage_of(engine.name), "missing", Status.INCOMPLETE, message)
-    if baseline is not None:
-        for name in baseline.stages.keys() - evals.keys():
-            message = f"{name} is in the baseline and is missing in this run"
-            yield Check(name, "missing", Status.INCOMPLETE, message)
-        for name in baseline.engines.keys() - engines.keys():
-            message = f"engine {name} is in the baseline and is missing in this run"
-            yield Check(stage_of(name), "missing", Status.INCOMPLETE, message)
-        measured = {x.stage for x in comparison.latency}
-        for name in baseline.latency.keys() - measured if context.limits.latency else ():
-            message = f"the latency of {name} is in the baseline and was not measured in this run"
-            yield Check(name, "missing", Status.INCOMPLETE, message, metric="latency")
-    done = {r.stage for r in comparison.evals if r.ran} | {e.name for e in comparison.engines if e.built}
-    done |= {stage_of(e.name) for e in comparison.engines if e.built and stage_of(e.name) not in evals}
-    for name in context.limits.require:
-        if not any(matches(found, [name]) for found in done):
-            yield Check(
-                name if literal([name]) else "",
-                "missing",
-                Status.INCOMPLETE,
-                f"{name} is required and was not measured",
-            )
-
-
 def _waived(checks: Iterable[Check], waivers: tuple[Waiver, ...], today: datetime.date | None) -> Iterator[Check]:
     for check in checks:
-        if check.status in (Status.PASS, Status.NOTE):
+        # A baseline that cannot be compared is no finding to live with: accept another one, or judge without.
+        unwaivable = check.status is Status.NOT_COMPARABLE and check.kind == "baseline"
+        if check.status in (Status.PASS, Status.NOTE) or unwaivable:
             yield check
             continue
         waiver = next((w for w in waivers if _aims(w, check)), None)

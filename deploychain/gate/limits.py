@@ -10,6 +10,7 @@ import datetime
 import difflib
 import re
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -26,13 +27,21 @@ def _as_tuple(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
 
 
-Patterns = Annotated[tuple[str, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
-Percent = Annotated[float, Field(gt=1.0, le=100.0)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Finite = Annotated[float, Field(allow_inf_nan=False)]
-Share = Annotated[float, Field(ge=0, le=1)]
-Count = Annotated[int, Field(ge=0)]
+def _no_bool(value: Any) -> Any:
+    """`max_fallback: yes` is true in YAML, and true is 1 in Python: a limit that nobody wrote."""
+    if isinstance(value, bool):
+        raise ValueError(f"{'yes' if value else 'no'} is no number")
+    return value
+
+
+_Number = BeforeValidator(_no_bool)
+Patterns = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_tuple), Field(min_length=1)]
+Percent = Annotated[float, _Number, Field(gt=1.0, le=100.0)]
+Positive = Annotated[float, _Number, Field(gt=0, allow_inf_nan=False)]
+NonNegative = Annotated[float, _Number, Field(ge=0, allow_inf_nan=False)]
+Finite = Annotated[float, _Number, Field(allow_inf_nan=False)]
+Share = Annotated[float, _Number, Field(ge=0, le=1)]
+Count = Annotated[int, _Number, Field(ge=0)]
 
 
 class _Limits(BaseModel):
@@ -51,7 +60,8 @@ class AccuracyRule(_Limits):
     metric: Patterns = Field(default=("*",), description="Metric names or patterns.")
     better: Literal["higher", "lower"] | None = Field(
         default=None,
-        description="Only metrics of this direction; also the direction of a metric for which the run records none.",
+        description="Only metrics of this direction; in a rule that names its metrics also the direction of one "
+        "for which the run records none.",
     )
     parent: str | None = Field(
         default=None, description="The stage to measure drops from. Default: the reference that the run itself used."
@@ -170,7 +180,7 @@ class SizeRule(_Limits):
 
     engine: Patterns = ("*",)
     device: Patterns = Field(default=("*",), description="The device of the run that the limit is for.")
-    max_bytes: Annotated[int, Field(gt=0)] | None = None
+    max_bytes: Annotated[int, _Number, Field(gt=0)] | None = None
     max_increase: Positive | None = Field(default=None, description="Per cent larger than the baseline's engine.")
     required: bool = True
     severity: Severity = "error"
@@ -193,9 +203,14 @@ class Waiver(_Limits):
 
     @model_validator(mode="after")
     def _aims(self) -> Waiver:
-        if all(getattr(self, name) == ("*",) for name in ("stage", "kind", "metric", "node")):
+        # Whatever its spelling ("*", "**"), a pattern of everything matches a name that nothing has.
+        if all(any(fnmatchcase("\0", p) for p in getattr(self, n)) for n in ("stage", "kind", "metric", "node")):
             raise ValueError("a waiver of everything is no gate: name a stage, kind, metric or node")
         return self
+
+
+# Steps that keep fewer mantissa bits than FP16, whoever measured them; training in AMP may be in BF16.
+_COARSE = ("train-amp", "qat", "*-bf16", "*-fp8", "*-fp4", "*-int8", "*-int4")
 
 
 def _default_accuracy() -> tuple[AccuracyRule, ...]:
@@ -204,7 +219,7 @@ def _default_accuracy() -> tuple[AccuracyRule, ...]:
         # and an FP32 export or engine changes the order of sums only, so anything below 99.9 % is a fault to look at.
         # Losses are left out: a percentage of a loss near zero means nothing.
         AccuracyRule(stage=("*-fp16", "*-fp32", "weights"), better="higher", retention=99.9, required=False),
-        AccuracyRule(stage=("*-int8", "qat"), better="higher", retention=99.0, required=False),
+        AccuracyRule(stage=_COARSE, better="higher", retention=99.0, required=False),
         # 1 % against the baseline: the smallest drop that a thousand samples tell from a retrained model
         # (3 % changed decisions: paired standard error sqrt(0.03 / 1000) = 0.5 points).
         AccuracyRule(stage=("*",), better="higher", baseline_retention=99.0, required=False),

@@ -36,12 +36,14 @@ class Loss:
             the noise.
         samples: what more of would narrow the bounds: samples, or repeats; 0 when unknown.
         how: the method, in words for the report.
+        resolution: where there are no bounds, the loss that this many samples could not show (0: not known).
     """
 
     estimate: float
     bounds: Callable[[float, float], tuple[float, float]] | None
     samples: int
     how: str
+    resolution: float = 0.0
 
 
 def _z(tail: float) -> float:
@@ -207,9 +209,14 @@ def certain(estimate: float, how: str) -> Loss:
     return Loss(estimate, lambda low, high: (estimate, estimate), 0, how)
 
 
-def unknown(estimate: float) -> Loss:
-    """A loss of which nothing but the number is known."""
-    return Loss(estimate, None, 0, "noise unknown")
+def unknown(estimate: float, samples: int = 0, scale: float = 1.0) -> Loss:
+    """A loss of which nothing but the number is known.
+
+    Args:
+        samples: what it was measured on, if known: n of them cannot exclude a loss of 3 / n (the rule of three).
+        scale: the loss of everything, in the unit of the loss: 100 for per cent.
+    """
+    return Loss(estimate, None, 0, "noise unknown", 3.0 * scale / samples if samples > 0 else 0.0)
 
 
 def share(count: float, n: int) -> Loss:

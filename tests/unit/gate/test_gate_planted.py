@@ -106,7 +106,8 @@ CASES = [
     Case("agreement kept", same, PASS, None, {"accuracy": [{"stage": "engine-int8", "agreement": 0.98}]}),
     Case("agreement lost: 300 flips that cancel out", lose("engine-int8", 130, 130), FAIL, ("engine-int8", "agreement", ""), {"accuracy": [{"stage": "engine-int8", "agreement": 0.98}]}),
     # metrics without per-sample values: the number alone
-    Case("no per-sample values, -0.2 points fp16", both(lose("engine-fp16", 10), fields("engine-fp16", **NO_SAMPLES)), UNSURE, ("engine-fp16", "retention", "")),
+    Case("no per-sample values, -0.2 points fp16", both(lose("engine-fp16", 10), fields("engine-fp16", **NO_SAMPLES)), UNSURE, ("engine-fp16", "retention", ""), {}, None, fields("engine-fp16", **NO_SAMPLES)),
+    Case("no per-sample values, and the baseline has them", fields("engine-fp16", **NO_SAMPLES), HALF, ("engine-fp16", "samples", "")),
     Case("no per-sample values, -5 points fp16", both(lose("engine-fp16", 250), fields("engine-fp16", **NO_SAMPLES)), FAIL, ("engine-fp16", "retention", "")),
     # layers
     Case("an fp16 layer turned fp32", relayer("fp16", 2, **FALLBACK), FAIL, ("engine-fp16", "fallback", B1)),
