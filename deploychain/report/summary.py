@@ -84,6 +84,8 @@ def print_comparison(comparison: Comparison | None, stages: Sequence[StageRow], 
             lines.append((*head, artefact, *_measured(report, metric), *_share(engine)))
     columns = ("Stage", "Time", "Artefact", metric or "Metric", "Agree", "Max error", "SNR dB", "As asked", "Off")
     console.table(columns, lines, right=columns[3:], styles=styles, ratio="Artefact")
+    if any(stage.status == "cached" for stage in stages):
+        _out("(Time): cached, and how long it took when it ran.")
     if engines:
         _out("As asked: layers in the precision asked for, of all that compute. Off: in another one. ?: unknown.")
     if comparison is not None:
@@ -181,9 +183,9 @@ def _counts(engine: EngineReport) -> str:
 
 
 def _time(stage: StageRow) -> str:
-    if stage.status == "cached":
-        return "cached"
-    return f"{stage.seconds:.1f} s" if stage.seconds is not None else stage.status
+    if stage.seconds is None:
+        return stage.status
+    return f"({stage.seconds:.1f} s)" if stage.status == "cached" else f"{stage.seconds:.1f} s"
 
 
 def _print_how(comparison: Comparison) -> None:

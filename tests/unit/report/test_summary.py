@@ -69,7 +69,8 @@ def test_each_line_holds_its_own_numbers(capsys: pytest.CaptureFixture[str]) -> 
     )
     train, plan = row_of(text, "checkpoint.pt").split(), row_of(text, "m.fp16.onnx").split()
     assert train == ["train", "1.2", "s", "checkpoint.pt", "0.9000", "reference"]
-    assert plan == ["plan", "cached", "m.fp16.onnx", "0.8875", "97.5", "%", "0.0047", "64.7"]
+    assert plan == ["plan", "(1.2", "s)", "m.fp16.onnx", "0.8875", "97.5", "%", "0.0047", "64.7"]
+    assert "(Time): cached" in text
     assert "errors against train-fp32, 360 test samples" in text
     assert "onnx-fp16: emulated" in text
     assert text.splitlines()[-1] == "run folder: /run"
