@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 from deploychain.engine.blocks import best_listing
@@ -137,9 +138,12 @@ class Assembler:
     def _several_engines(self, listings: list[Listing]) -> None:
         kinds = {tuple(layer.name for layer in listing.layers) for listing in listings}
         if len(kinds) > 1:
-            self.notes.append(
-                f"{len(listings)} runs list layers, of {len(kinds)} different engines; shown: the last. Use --run N."
-            )
+            what = f"of {len(kinds)} different engines"
+        elif any(_unlike(a, b) for a, b in pairwise(listings)):
+            what = "of the same names but in other precisions"
+        else:
+            return
+        self.notes.append(f"{len(listings)} runs list layers, {what}; shown: the last. Use --run N.")
 
     def _compare_listings(self, chosen: Listing, other: Listing, path: str) -> None:
         if not other.layers or not chosen.layers:

@@ -194,7 +194,13 @@ def parse_layer_json(text: str) -> tuple[Listing | None, str | None]:
         document = json.loads(text, strict=False)
     except RecursionError:
         return None, "nested too deeply to be layer information"
-    except ValueError as error:
+    except json.JSONDecodeError as error:
+        if error.msg == "Extra data":
+            listing = listing_from_document(json.loads(text[: error.pos], strict=False), len(text))
+            if listing is not None and _START.search(text, 0, error.pos):
+                return listing, "more text follows the JSON document: only the document was read"
+        return _salvage(text, error)
+    except ValueError as error:  # a number of more digits than Python converts
         return _salvage(text, error)
     listing = listing_from_document(document, len(text))
     if listing is not None and not listing.complete:

@@ -9,7 +9,11 @@ from deploychain.engine.model import FileKind, FileReading, Run
 from deploychain.engine.runs import RunBuilder
 from deploychain.engine.textfile import LineSource
 
-_BANNER = re.compile(r"&&&& (RUNNING|PASSED|FAILED|WAIVED) (.*)$", re.S)
+# The rest of the line must have the form of a banner: scripts search for one (`grep '&&&& PASSED TensorRT.trtexec' log`
+# in a traced shell), and prose quotes it. No run has passed by that.
+_BANNER = re.compile(
+    r"&&&& (RUNNING|PASSED|FAILED|WAIVED) ([^\s\"'`]+(?: \[TensorRT v\d+\])?(?: \[b\d+\])?(?:\s*$| #.*$))", re.S
+)
 _TIMED = re.compile(r"\[\d\d/\d\d/\d{4}-\d\d:\d\d:\d\d\] (?:\[TRT\] )?\[([FEWIV])\](?: \[TRT\])?(?: |$)")
 _UNTIMED = re.compile(r"(?:\[TRT\] )?\[([FEWIV])\](?: \[TRT\])?(?: |$)")
 # TensorRT 7's Python logger, and the usual form of people's own `ILogger`.

@@ -21,7 +21,7 @@ _NODE = re.compile(r"[Cc]ould not find any implementation for node (.+?)(?:\. In
 _PARSE = re.compile(r'While parsing node number \d+ \[(.*?)(?: -> "(.*?)")?\]')
 _INVALID = re.compile(r"Invalid Node - (\S+)")
 _SETTING = re.compile(r"[Nn]o implementation (?:of (?:layer )?|for )?(.+?) obeys")
-_DLA = re.compile(r"(?:[Ll]ayer|node)\s+'?(.+?)'?\s+\(?[^()]*falling back to GPU|(\S+).{0,80}falling back to GPU")
+_DLA = re.compile(r"[Ll]ayer '(.+?)' \(|(?:[Ll]ayer|node) '?(.+?)'? is not supported on DLA")
 
 # Case-sensitive fragments, anywhere in the line; the first match wins.
 _KNOWN: tuple[_Known, ...] = (
@@ -112,6 +112,9 @@ _KNOWN: tuple[_Known, ...] = (
         "no INT8 range: this tensor stays in higher precision",
     ),
     _Known("dla-fallback", "falling back to GPU", "the layer does not run on the DLA", False, _DLA),
+    _Known(
+        "dla-fallback", "Switching this layer's device type to GPU", "the layer does not run on the DLA", False, _DLA
+    ),
     _Known("engine-version", "incompatible serialization version", "the engine was built by another TensorRT", True),
     _Known("engine-version", "magicTag", "not an engine of this TensorRT", True),
     _Known("engine-load-failed", "Engine deserialization failed", "the engine file cannot be used here", True),

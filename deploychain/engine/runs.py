@@ -332,6 +332,8 @@ class RunBuilder:
             problems.append("the run was waived: nothing was tested")
         if self._cut_table():
             problems.append("the profile table is cut: it has no Total row")
+        if self._profile is not None and not any(value > 0 for value in self._profile.total_ms):
+            problems.append("the profile table holds no time: nothing was timed")
         if self._aborted:
             problems.append(f"{self._aborted} build routes were aborted (TASK_ABORT); the run went on")
         if self._blocks.cut and not self._ended:

@@ -67,13 +67,14 @@ def _read(path: Path, head: bytes) -> FileReading:
         refused = _json(path, start[:65536])
         if refused.kind != "other" or start.lstrip("[ \r\n\t").startswith("{"):
             return refused
-    reading = read_log(LineSource(path, head), path.stat().st_size)
-    return _embedded(path, reading) if reading.facts.get("embedded_json") else reading
+    source = LineSource(path, head)
+    reading = read_log(source, path.stat().st_size)
+    return _embedded(source, reading) if reading.facts.get("embedded_json") else reading
 
 
-def _embedded(path: Path, reading: FileReading) -> FileReading:
+def _embedded(source: LineSource, reading: FileReading) -> FileReading:
     """Layer JSON that a script printed among other lines."""
-    text = read_text(path, _MAX_JSON)
+    text = "\n".join(map(source.clean, read_text(source.path, _MAX_JSON).split("\n")))
     found = _OBJECT.search(text)
     if found is None:
         return reading

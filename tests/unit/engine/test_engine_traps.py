@@ -212,3 +212,77 @@ def test_a_network_listing_of_polygraphy_is_no_engine(tmp_path: Path) -> None:
     )
     evidence = read(tmp_path, text)
     assert not evidence.layers and ["not an engine" in p.text for p in evidence.problems] == [True]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "+ grep -q '&&&& PASSED TensorRT.trtexec' out.log",
+        'if ! grep "&&&& PASSED TensorRT.trtexec" out.log; then exit 1; fi',
+        "look for `&&&& PASSED TensorRT.trtexec` at the end",
+        "it prints &&&& PASSED when all went well",
+    ],
+)
+def test_a_search_for_the_end_banner_is_no_end_banner(tmp_path: Path, line: str) -> None:
+    assert [run.status for run in read(tmp_path, log(end="") + line + "\n").runs] == ["incomplete"]
+    assert not read(tmp_path, line + "\n").readable
+
+
+@pytest.mark.parametrize(
+    "rest", ["", " [TensorRT v100700]", " [TensorRT v100700] [b23]", " # trtexec --onnx='a b.onnx'"]
+)
+def test_every_form_of_the_end_banner_is_one(tmp_path: Path, rest: str) -> None:
+    text = log(end="") + f"trt-1  | &&&& PASSED TensorRT.trtexec{rest}\r\n"
+    assert [run.status for run in read(tmp_path, text).runs] == ["passed"]
+
+
+def test_layers_that_leave_the_dla_are_named(tmp_path: Path) -> None:
+    text = (
+        "[03/01/2026-10:00:00] [W] [TRT] Layer 'Softmax_9' (SOFTMAX): Unsupported on DLA. "
+        "Switching this layer's device type to GPU.\n"
+        "[03/01/2026-10:00:00] [W] [TRT] Default DLA is enabled but layer (Unnamed Layer* 4) [Shuffle] is not "
+        "supported on DLA, falling back to GPU.\n"
+    )
+    warnings = read(tmp_path, text).runs[0].warnings
+    assert [(w.kind, w.layer) for w in warnings] == [
+        ("dla-fallback", "Softmax_9"),
+        ("dla-fallback", "(Unnamed Layer* 4) [Shuffle]"),
+    ]
+
+
+def test_layer_json_between_prefixed_lines(tmp_path: Path) -> None:
+    text = log() + json.dumps(json.loads(graph(layer("a", HALF))), indent=1) + "\ndone\n"
+    evidence = read(tmp_path, "".join(f"trt-1  | {line}\n" for line in text.splitlines()))
+    assert [(row.name, row.compute) for row in evidence.layers] == [("a", Precision.FP16)]
+    assert evidence.runs[0].throughput_qps == 100.0
+
+
+def test_text_after_layer_json_is_not_a_cut(tmp_path: Path) -> None:
+    evidence = read(tmp_path, graph(layer("a", HALF), layer("b", HALF)) + "\nsaved in 0.1 s\n")
+    assert len(evidence.layers) == 2 and evidence.complete
+    assert ["more text follows" in p.text for p in evidence.problems] == [True]
+
+
+def test_a_table_in_which_nothing_was_timed_says_so(tmp_path: Path) -> None:
+    table = (
+        "=== Profile (2 iterations ) ===",
+        "   Time(ms)     Avg.(ms)   Median(ms)   Time(%)   Layer",
+        "       0.00       0.0000       0.0000      -nan   a",
+        "       0.00       0.0000       0.0000      -nan   Total",
+    )
+    evidence = read(tmp_path, log(more=table))
+    assert "the profile table holds no time: nothing was timed" in [p.text for p in evidence.problems]
+    assert evidence.runs[0].profile is not None and evidence.runs[0].profile.names == ("a",)
+
+
+def test_two_runs_that_build_one_network_otherwise_are_told_apart(tmp_path: Path) -> None:
+    def run(dtype: str) -> str:
+        build = (
+            "[03/01/2026-10:00:00] [V] [TRT] Engine Layer Information:\n"
+            f"Layer(CaskConvolution): a, Tactic: 0x1, x ({dtype}[1,8]) -> y ({dtype}[1,8])\n"
+        )
+        return log().replace("&&&& PASSED", build + "&&&& PASSED")
+
+    notes = read(tmp_path, run("Half") + run("Float")).notes
+    assert "2 runs list layers, of the same names but in other precisions; shown: the last. Use --run N." in notes
+    assert not any("runs list layers" in note for note in read(tmp_path, run("Half") + run("Half")).notes)
