@@ -9,7 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from deploychain.gate.baseline import Baseline, accept
+    from deploychain.gate.acceptance import accept
+    from deploychain.gate.baseline import Baseline
     from deploychain.gate.judgement import judge
     from deploychain.gate.limits import GateLimits, load_limits, parse_limits
     from deploychain.verdicts import Check, GateResult, Status, Verdict
@@ -28,7 +29,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    **dict.fromkeys(("Baseline", "accept"), "deploychain.gate.baseline"),
+    "accept": "deploychain.gate.acceptance",
+    "Baseline": "deploychain.gate.baseline",
     "judge": "deploychain.gate.judgement",
     **dict.fromkeys(("GateLimits", "load_limits", "parse_limits"), "deploychain.gate.limits"),
     **dict.fromkeys(("Check", "GateResult", "Status", "Verdict"), "deploychain.verdicts"),

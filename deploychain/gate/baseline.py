@@ -8,22 +8,19 @@ what guards against intent.
 
 from __future__ import annotations
 
-import getpass
 import hashlib
 import json
 import math
 import os
-import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from deploychain.errors import ArtifactError
+from deploychain.errors import ArtifactError, CapabilityError
 from deploychain.records import Comparison, EngineReport, EvalReport, LayerVerdict, Provenance, to_json
-from deploychain.verdicts import Change, Entry
+from deploychain.verdicts import Entry
 
 SCHEMA = "deploychain.baseline/1"
 _DIGITS = 6  # significant digits of every number in the file
@@ -230,17 +227,24 @@ def dumps(baseline: Baseline) -> str:
 
 
 def save(baseline: Baseline, path: Path) -> None:
-    """Write the file whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    """Write the file whole or not at all.
+
+    Raises:
+        CapabilityError: it cannot be written.
+    """
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(dumps(baseline))
-        Path(name).chmod(0o644)
-        os.replace(name, path)  # noqa: PTH105 - Path.replace is the same call
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(dumps(baseline))
+            Path(name).chmod(0o644)
+            Path(name).replace(path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise CapabilityError(f"cannot write the baseline: {error.strerror}", where=str(path)) from None
 
 
 def load(path: Path) -> Baseline:
@@ -279,81 +283,14 @@ def load(path: Path) -> Baseline:
             "the baseline was edited by hand: its content does not match its digest", where=str(path), remedy=_RESTORE
         )
     try:
-        return TypeAdapter(Baseline).validate_python({k: v for k, v in raw.items() if k != "digest"})
+        baseline = TypeAdapter(Baseline).validate_python({k: v for k, v in raw.items() if k != "digest"})
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
         raise BaselineError(f"{key}: {first['msg']}", where=str(path), remedy=_RESTORE) from None
+    if not baseline.history:
+        raise BaselineError("nobody accepted the baseline: its history is empty", where=str(path), remedy=_RESTORE)
+    return baseline
 
 
 _RESTORE = "restore it from version control, and change it only with `deploychain gate accept`"
-
-
-def git_author() -> str:
-    """Who accepts: git's user, else the login name."""
-    parts = []
-    for key in ("user.name", "user.email"):
-        try:
-            done = subprocess.run(
-                ["git", "config", "--get", key], capture_output=True, text=True, check=False, timeout=10
-            )
-            parts.append(done.stdout.strip())
-        except (OSError, subprocess.TimeoutExpired):
-            parts.append("")
-    if parts[0]:
-        return f"{parts[0]} <{parts[1]}>" if parts[1] else parts[0]
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return "unknown"
-
-
-def accept(
-    comparison: Comparison, path: Path, *, reason: str, author: str, now: datetime | None = None
-) -> tuple[Baseline, Entry]:
-    """Make the run the baseline, and record who decided so, when, why, and which values changed.
-
-    Raises:
-        BaselineError: the present baseline is damaged (accepting over it would hide that).
-        ArtifactError: the run holds nothing that could be a baseline, or a number that is not finite.
-    """
-    if not reason.strip():
-        raise ArtifactError("an acceptance needs a reason", where="--reason", remedy="say why the new values are right")
-    old = load(path) if path.exists() else None
-    measured = [r for r in comparison.evals if r.ran]
-    if not measured:
-        raise ArtifactError("no stage of the run was measured", remedy="run the chain to its evaluate stage first")
-    for report in measured:
-        bad = [name for name, value in report.metrics.items() if value is None or not math.isfinite(value)]
-        if bad or report.non_finite:
-            what = f"{', '.join(bad)} is not a finite number" if bad else f"{report.non_finite} outputs are not finite"
-            raise ArtifactError(f"{what}: that cannot be a baseline", where=report.stage)
-    for names in ([r.stage for r in measured], [e.name for e in comparison.engines]):
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise ArtifactError("it was measured twice, and nothing says which counts", where=", ".join(twice))
-    if comparison.provenance.data_sha256 is None:
-        raise ArtifactError(
-            "the run does not say which test data it was measured on: nothing could ever be compared with it",
-            where="provenance.data_sha256",
-        )
-    values = key_values(comparison)
-    before = dict(old.history[-1].values) if old is not None and old.history else {}
-    changes = tuple(
-        Change(name, before.get(name), values.get(name))
-        for name in sorted({*before, *values})
-        if before.get(name) != values.get(name)
-    )
-    entry = Entry(
-        date=(now or datetime.now(timezone.utc)).astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        author=author,
-        reason=reason.strip(),
-        values=values,
-        changes=changes,
-        tensorrt=comparison.provenance.tensorrt,
-        device=comparison.provenance.device,
-    )
-    history = (*(old.history if old is not None else ()), entry)
-    made = from_comparison(comparison, history)
-    save(made, path)
-    return made, entry

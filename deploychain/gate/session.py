@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import datetime
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from deploychain.config import Key
 from deploychain.errors import ArtifactError, ConfigError
-from deploychain.gate.baseline import Baseline, BaselineError, accept, git_author, load
+from deploychain.gate.acceptance import accept, git_author
+from deploychain.gate.baseline import Baseline, BaselineError, load
 from deploychain.gate.judgement import judge
 from deploychain.gate.limits import GateLimits, limit_lines, load_limits
 from deploychain.records import Comparison, load_comparison
@@ -25,7 +27,15 @@ _FACTS = ("tensorrt", "device", "flags", "pipeline")
 
 def comparison_path(run: Path) -> Path:
     """The comparison of a run folder, or the path itself where it names a file."""
-    return run / COMPARISON_FILE if run.is_dir() else run
+    return run / COMPARISON_FILE if _is(run.is_dir) else run
+
+
+def _is(question: Callable[[], bool]) -> bool:
+    """The answer, or no where the file system refuses it: what cannot be looked at is missed when it is read."""
+    try:
+        return question()
+    except OSError:
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +75,13 @@ def find_limits(run: Path, given: Path | None = None) -> LimitsSource:
     """
     if given is not None:
         return LimitsSource(load_limits(given), given)
-    folder = run if run.is_dir() else run.parent
+    folder = run if _is(run.is_dir) else run.parent
     pipeline = _pipeline_of(folder)
     candidates = [Path("gate.yaml"), Path("pipeline.yaml"), folder / "gate.yaml", folder / "pipeline.yaml"]
     if pipeline is not None:
         candidates += [pipeline.parent / "gate.yaml", pipeline]
     for candidate in candidates:
-        if candidate.is_file():
+        if _is(candidate.is_file):
             return LimitsSource(load_limits(candidate), candidate)
     return LimitsSource(GateLimits(), None)
 
@@ -163,7 +173,7 @@ def judge_for_report(run: Path, *, baseline: Path | None = None, limits: Path | 
     Raises:
         ConfigError: limits that are wrong.
     """
-    exists = find_limits(run, limits).baseline_path(baseline).is_file()
+    exists = _is(find_limits(run, limits).baseline_path(baseline).is_file)
     return judge_run(run, baseline=baseline, limits=limits, without_baseline=baseline is None and not exists).result
 
 

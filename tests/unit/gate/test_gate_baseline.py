@@ -13,8 +13,9 @@ from gate_synthetic import fields, healthy, lose, provenance, same
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deploychain.errors import ArtifactError
-from deploychain.gate.baseline import BaselineError, accept, dumps, encode_series, from_comparison, load
+from deploychain.errors import ArtifactError, ConfigError
+from deploychain.gate import accept
+from deploychain.gate.baseline import BaselineError, dumps, encode_series, from_comparison, load
 from deploychain.gate.facts import differences
 from deploychain.records import Comparison, EvalReport
 
@@ -111,7 +112,7 @@ def test_what_was_not_measured_cannot_be_accepted(change, tmp_path: Path) -> Non
 
 
 def test_an_acceptance_needs_a_reason(tmp_path: Path) -> None:
-    with pytest.raises(ArtifactError, match="reason"):
+    with pytest.raises(ConfigError, match="reason"):
         accept(healthy(), tmp_path / "b.json", reason="  ", author="A")
 
 
