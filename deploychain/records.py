@@ -199,6 +199,16 @@ class Latency:
 
 
 @dataclass(frozen=True, slots=True)
+class Training:
+    """The loss scale of the training that made the weights, and the steps that it cost."""
+
+    precision: str  # fp16-mixed, bf16-mixed, fp32
+    steps: int  # optimizer steps, skipped ones included
+    scale_history: tuple[tuple[int, float], ...] = ()  # (step, new loss scale), changes only; empty without a scaler
+    skipped: tuple[int, ...] = ()  # steps whose gradients were not finite
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """Everything measured in one run. `compare` writes it; the gate and the report read it."""
 
@@ -209,6 +219,7 @@ class Comparison:
     latency: tuple[Latency, ...] = ()
     directions: Mapping[str, Literal["higher", "lower"]] = field(default_factory=dict)  # which way is better
     notes: tuple[str, ...] = ()
+    training: Training | None = None  # shown, never judged
 
 
 def to_json(value: Any) -> Any:

@@ -10,9 +10,9 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from deploychain.records import Comparison, EngineReport, EvalReport, LayerRecord, LayerVerdict
+from deploychain.records import Comparison, EngineReport, EvalReport, LayerRecord, LayerVerdict, Training
 from deploychain.report.markdown import sentence
-from deploychain.report.plots import Dot, Tone, dot_plot, line_plot, stacked_bar
+from deploychain.report.plots import Dot, Tone, dot_plot, line_plot, scale_plot, stacked_bar
 from deploychain.report.text import number, shorten, visible
 from deploychain.verdicts import Check, Entry, GateResult, Status
 
@@ -98,6 +98,8 @@ def render(
             metric_plots=[(m, Markup(_metric_plot(evals, checks, m))) for m in metrics],
             error_plot=Markup(_error_plot(evals)),
             latency_plot=Markup(_latency_plot(comparison, checks)) if comparison is not None else "",
+            training=comparison.training if comparison is not None else None,
+            scale_plot=Markup(_scale_plot(comparison.training if comparison is not None else None)),
             engines=[_engine(e) for e in comparison.engines] if comparison is not None else [],
             trends=_trends(accepted),
             accepted=accepted,
@@ -163,6 +165,12 @@ def _latency_plot(comparison: Comparison, checks: Sequence[Check]) -> str:
         reference = check.baseline if check is not None else None
         rows.append(Dot(latency.stage, latency.p50_ms, reference=reference, points=latency.repeats, tone=tone))
     return dot_plot(rows, "latency by stage", unit="ms, p50")
+
+
+def _scale_plot(training: Training | None) -> str:
+    if training is None:
+        return ""
+    return scale_plot(training.scale_history, training.skipped, training.steps, "loss scale by step")
 
 
 def _engine(engine: EngineReport) -> _Engine:

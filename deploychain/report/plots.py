@@ -173,6 +173,37 @@ def line_plot(values: Sequence[float | None], title: str, *, limit: float | None
     return ElementTree.tostring(root, encoding="unicode")
 
 
+def scale_plot(changes: Sequence[tuple[int, float]], skipped: Sequence[int], steps: int, title: str) -> str:
+    """A loss scale over the optimizer steps, in powers of two, and a mark at each step that was skipped."""
+    known = [(step, math.log2(scale)) for step, scale in changes if math.isfinite(scale) and scale > 0]
+    if not known or steps <= 0:
+        return ""
+    width, height, left, pad = 540, 150, 56, 22
+    low, high = min(v for _, v in known) - 0.5, max(v for _, v in known) + 0.5
+    root = _svg(width, height, title)
+
+    def x(step: int) -> float:
+        return left + (width - left - pad) * min(max(step, 0), steps) / steps
+
+    def y(value: float) -> float:
+        return height - pad - (height - 2 * pad) * (value - low) / (high - low)
+
+    exponents = range(math.ceil(low), math.floor(high) + 1)
+    for exponent in exponents[:: max(1, math.ceil(len(exponents) / 6))]:
+        _line(root, left, y(exponent), width - pad, y(exponent), "grid")
+        _text(root, left - 8, y(exponent) + 4, f"{2.0**exponent:g}", "tick", "end")
+    for step, anchor in ((0, "start"), (steps, "end")):
+        _text(root, x(step), height - 6, f"step {step}", "tick", anchor)
+    # A scale holds until the next change.
+    path = [f"M{x(known[0][0]):.1f} {y(known[0][1]):.1f}"]
+    path += [f"H{x(step):.1f} V{y(value):.1f}" for step, value in known[1:]]
+    ElementTree.SubElement(root, "path", {"d": " ".join([*path, f"H{x(steps):.1f}"]), "class": "trend"})
+    for step in sorted({round(x(step)): step for step in skipped}.values()):  # one mark a pixel
+        mark = _line(root, x(step), height - pad - 8, x(step), height - pad, "limit")
+        _tooltip(mark, f"step {step} was skipped")
+    return ElementTree.tostring(root, encoding="unicode")
+
+
 def sparkline(values: Sequence[float | None]) -> str:
     """A line of block characters, lowest to highest; a space where a value is not known."""
     known = [v for v in values if v is not None and math.isfinite(v)]

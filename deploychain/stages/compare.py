@@ -17,6 +17,7 @@ from deploychain.records import (
     EngineReport,
     EvalReport,
     Provenance,
+    Training,
     to_json,
 )
 from deploychain.settings import CompareSettings
@@ -41,6 +42,7 @@ def run(job: Job[CompareSettings]) -> StageResult:
         engines=engines,
         directions=measured["directions"],
         notes=tuple(notes),
+        training=_training(job),
     )
     text = json.dumps(to_json(comparison), ensure_ascii=False, allow_nan=False)
     (job.out / FILE).write_text(text, encoding="utf-8")
@@ -95,6 +97,20 @@ def _provenance(
     )
 
 
+def _training(job: Job[CompareSettings]) -> Training | None:
+    if not job.has("train-log"):
+        return None
+    log = _read(job, "train-log")
+    if not log.get("step"):
+        return None
+    return Training(
+        precision=str(log.get("precision", "unknown")),
+        steps=int(log["step"]),
+        scale_history=tuple((int(step), float(scale)) for step, scale in log.get("scale_history", ())),
+        skipped=tuple(int(step) for step in log.get("skipped", ())),
+    )
+
+
 def _target(engine: Mapping[str, Any]) -> str:
     """What an engine was built for, in words."""
     if not engine.get("built"):
@@ -138,7 +154,7 @@ def _summary(comparison: Comparison) -> dict[str, Any]:
 
 STAGE = Stage(
     name="compare",
-    version=1,
+    version=2,
     requires=("eval-reports",),
     accepts=("engine-evidence", "precision-plan", "export-report", "train-log"),
     produces=("comparison",),
