@@ -63,7 +63,7 @@ class Assembler:
             allowed=source_run.allowed if source_run is not None else (),
             quantised=quantised,
             op_types=model.op_types if model is not None else None,
-            network_io=listing.network_io if listing is not None else None,
+            network_io=_network_io(listing),
         )
         return Evidence(
             inputs=self.inputs,
@@ -290,6 +290,14 @@ def _infer(layers: tuple[LayerRecord, ...]) -> Precision | None:
         reduced = [p for p in counts if p in QUANTISED or p in (Precision.FP16, Precision.BF16)]
     quantised = [p for p in reduced if p in QUANTISED]
     return max(quantised or reduced, key=lambda p: (counts[p], -p.rank), default=None)
+
+
+def _network_io(listing: Listing | None) -> frozenset[str] | None:
+    """The tensors of the network. Of a cut listing only the inputs are known: what it does not consume may go on."""
+    if listing is None or listing.complete or listing.network_io is not None:
+        return listing.network_io if listing is not None else None
+    produced = {tensor.name for layer in listing.layers for tensor in layer.outputs}
+    return frozenset(t.name for layer in listing.layers for t in layer.inputs if t.name not in produced)
 
 
 def _unlike(one: Listing, two: Listing) -> int:

@@ -152,6 +152,8 @@ def _precision(asked: Precision | str | None) -> Precision | None:
     if asked is None or isinstance(asked, Precision):
         return asked
     found = parse_precision(asked)
-    if found is None:
-        raise ConfigError(f"{asked!r} is no precision", where="--asked", remedy="use fp32, fp16, bf16, fp8 or int8")
+    if found is None or found.is_index:
+        raise ConfigError(
+            f"{asked!r} is no precision to compute in", where="--asked", remedy="use fp32, fp16, bf16, fp8 or int8"
+        )
     return found

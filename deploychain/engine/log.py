@@ -15,13 +15,16 @@ _BANNER = re.compile(
     r"&&&& (RUNNING|PASSED|FAILED|WAIVED) ([^\s\"'`]+(?: \[TensorRT v\d+\])?(?: \[b\d+\])?(?:\s*$| #.*$))", re.S
 )
 _TIMED = re.compile(r"\[\d\d/\d\d/\d{4}-\d\d:\d\d:\d\d\] (?:\[TRT\] )?\[([FEWIV])\](?: \[TRT\])?(?: |$)")
+_STAMP_ALONE = re.compile(r"\[\d\d/\d\d/\d{4}-\d\d:\d\d:\d\d\] ?(?:\[[FEWIV]?\]?)?")  # a line torn just behind it
 _UNTIMED = re.compile(r"(?:\[TRT\] )?\[([FEWIV])\](?: \[TRT\])?(?: |$)")
 # TensorRT 7's Python logger, and the usual form of people's own `ILogger`.
 _WORDED = re.compile(r"\[(?:TensorRT|TRT)\] \[?(VERBOSE|INFO|WARNING|ERROR|INTERNAL[ _]ERROR)(?::|\]:?) ")
 _LEVELS = {"VERBOSE": "V", "INFO": "I", "WARNING": "W", "ERROR": "E", "INTERNAL ERROR": "F", "INTERNAL_ERROR": "F"}
 _SKIP_WORDS = ("] [V] ", "] VERBOSE: ")
 _LAYER_LINE = re.compile(r"Layer\(|Layers:|[Ll]ayer [Ii]nformation:")  # not the "(Unnamed Layer* 7)" of auto-tuning
+_BEGINS = ("&&&&", "Layer(", "Name: ", "[TRT] ", "[TensorRT] ")
 _KEPT_RUNS = 200
+_MAX_HELD = 100_000
 
 
 def layer_bound(size: int) -> int:
@@ -42,13 +45,14 @@ class LogReader:
         self._run = RunBuilder(path, max_layers)
         self.banners = 0
         self.stamped = 0
-        self.builder_text = False
-        self.inspector_text = False
         self.torn = 0
+        self.held = ""  # the head of a torn line, whose tail is still to come
         self.json_hint = False  # layer JSON stands somewhere in the text
 
     def feed(self, line: str) -> None:
         """Take one clean line."""
+        if self.held:
+            line = self._mended(line)
         at = line.find("&&&& ")
         if at >= 0:
             found = _BANNER.search(line, at)
@@ -61,16 +65,15 @@ class LogReader:
             found = _TIMED.search(line)
             if found is not None and found.start() > 0:
                 before = line[: found.start()]
-                if before.strip() and not before.endswith((" ", "\t", ":", "|", "]")):
-                    self.torn += 1
-                    self._run.plain(before)
+                prefixed = before.endswith((" ", "\t", ":", "|", "]")) and not _STAMP_ALONE.fullmatch(before)
+                if before.strip() and not prefixed:
+                    self._tear(before)
         if found is not None:
             self.stamped += 1
             text = line[found.end() :]
             second = _TIMED.search(text) if "/20" in text else None
             if second is not None:
-                self.torn += 1
-                self._message(found.group(1), text[: second.start()])
+                self._tear(line[: found.end() + second.start()])
                 self._message(second.group(1), text[second.end() :])
             else:
                 self._message(found.group(1), text)
@@ -84,6 +87,41 @@ class LogReader:
         if '"Layers"' in line or '"LayerType"' in line:
             self.json_hint = True
         self._run.plain(line)
+
+    def _tear(self, head: str) -> None:
+        """Keep the head of a line into which another stream wrote: its tail stands on a line of its own."""
+        self.torn += 1
+        if len(head) < _MAX_HELD:
+            self.held = head
+        else:
+            self._whole(head)
+
+    def _mended(self, line: str) -> str:
+        """The line, with the held head before it if it is its tail: it then has no stamp, and is not the beginning of
+        anything else. Messages of the stream that tore the line may stand between.
+        """
+        found = _TIMED.match(line) or _UNTIMED.match(line)
+        if found is not None and found.group(1) in "WEF":
+            return line
+        own = found is not None or not line.strip() or line.startswith(_BEGINS)
+        if not own or _STAMP_ALONE.fullmatch(self.held):
+            line, self.held = self.held + line, ""
+        else:
+            self.release()
+        return line
+
+    def release(self) -> None:
+        """Take the head of a torn line as it stands: what follows is not its tail."""
+        head, self.held = self.held, ""
+        if head:
+            self._whole(head)
+
+    def _whole(self, head: str) -> None:
+        found = _TIMED.match(head) or _UNTIMED.match(head)
+        if found is not None:
+            self._message(found.group(1), head[found.end() :])
+        else:
+            self._run.plain(head)
 
     def _message(self, level: str, text: str) -> None:
         if text.startswith("=== ") and self._run.starts_another(text):
@@ -113,6 +151,7 @@ class LogReader:
 
     def finish(self) -> tuple[tuple[Run, ...], list[str]]:
         """The runs, and notes about the file as a whole."""
+        self.release()
         if self.stamped and not self._runs and self._run.empty:
             self._runs.append(self._run.build())  # log lines, though none of interest
         self._close()
@@ -145,6 +184,8 @@ def read_log(source: LineSource, size: int) -> FileReading:
                 and "affected weights" not in line
                 and "] [" not in line[100:]
             ):
+                if reader.held:
+                    reader.release()
                 continue
             feed(clean(line))
     runs, notes = reader.finish()

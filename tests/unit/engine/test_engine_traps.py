@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from deploychain.engine.advice import advise, context_of
 from deploychain.engine.datatypes import tactic_precision
 from deploychain.engine.diff import diff_evidence
 from deploychain.engine.evidence import Evidence, read_evidence
+from deploychain.errors import ConfigError
 from deploychain.precision import Precision
 from deploychain.records import LayerVerdict
 
@@ -286,3 +288,64 @@ def test_two_runs_that_build_one_network_otherwise_are_told_apart(tmp_path: Path
     notes = read(tmp_path, run("Half") + run("Float")).notes
     assert "2 runs list layers, of the same names but in other precisions; shown: the last. Use --run N." in notes
     assert not any("runs list layers" in note for note in read(tmp_path, run("Half") + run("Half")).notes)
+
+
+def test_the_last_layer_before_a_cut_is_not_at_the_border_of_the_network(tmp_path: Path) -> None:
+    rows = [layer("a", HALF), layer("m", "Row major linear FP32"), layer("z", HALF)]
+    for before, after in pairwise(rows):
+        after["Inputs"][0]["Name"] = before["Outputs"][0]["Name"]
+    text = json.dumps({"Layers": rows, "Bindings": [rows[0]["Inputs"][0]["Name"], "z_o"]})
+    whole = read(tmp_path, text, asked="fp16")
+    assert [row.verdict.value for row in whole.layers] == ["as-asked", "fallback", "as-asked"]
+    cut = read(tmp_path, text[: text.index('"z"')], asked="fp16")
+    assert [row.verdict.value for row in cut.layers] == ["as-asked", "fallback"] and not cut.complete
+
+
+@pytest.mark.parametrize("asked", ["int32", "bool", "long", "fp99"])
+def test_only_precisions_to_compute_in_can_be_asked(tmp_path: Path, asked: str) -> None:
+    with pytest.raises(ConfigError, match="is no precision to compute in"):
+        read(tmp_path, graph(layer("a", HALF)), asked=asked)
+
+
+def tear(text: str, at: int) -> str:
+    """Standard error writes into a line of standard output, as both go to one file."""
+    return f"{text[:at]}[03/01/2026-10:00:00] [W] [TRT] torn in\n{text[at:]}"
+
+
+TABLE = (
+    "=== Profile (2 iterations ) ===",
+    "   Time(ms)     Avg.(ms)   Median(ms)   Time(%)   Layer",
+    "       6.00       3.0000       3.0000      60.0   conv 1",
+    "       4.00       2.0000       2.0000      40.0   b",
+    "      10.00       5.0000       5.0000     100.0   Total",
+)
+
+
+@pytest.mark.parametrize(
+    ("anchor", "offset"),
+    [
+        ("Throughput", 13),
+        ("Latency: min", 40),
+        ("6.00  ", 2),
+        ("conv 1", 4),
+        ("] [I]        4.00", 2),
+        ("] [I] Selected", 1),
+    ],
+)
+def test_a_torn_line_is_mended(tmp_path: Path, anchor: str, offset: int) -> None:
+    text = log(more=TABLE)
+    run = read(tmp_path, tear(text, text.index(anchor) + offset)).runs[0]
+    assert (run.status, run.device, run.throughput_qps) == ("passed", "Orin", 100.0)
+    assert run.latency is not None and (run.latency.mean, run.latency.p99) == (2.0, 3.0)
+    assert run.profile is not None and run.profile.names == ("conv 1", "b") and run.profile.printed_total_ms == 10.0
+    assert [w.text for w in run.warnings] == ["torn in"]
+
+
+def test_a_torn_line_without_a_tail_takes_nothing_from_the_next(tmp_path: Path) -> None:
+    build = (
+        "[03/01/2026-10:00:00] [V] [TRT] Engine Layer Information:\n"
+        "[03/01/2026-10:00:00] [I] Throu[03/01/2026-10:00:00] [W] [TRT] torn in\n"
+        "Layer(CaskConvolution): a, Tactic: 0x1, x (Half[1,8]) -> y (Half[1,8])\n"
+    )
+    evidence = read(tmp_path, log().replace("&&&& PASSED", build + "&&&& PASSED"))
+    assert [row.name for row in evidence.layers] == ["a"] and evidence.runs[0].throughput_qps == 100.0
