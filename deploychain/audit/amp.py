@@ -396,6 +396,10 @@ class Amp:
         ):
             inner = inner.func.value
         name = self.symbols.qual(inner.func, scope)
+        if last_name(inner.func) == "partial" and inner.args:
+            target = self.symbols.qual(inner.args[0], scope) or ""
+            leaf = target.rpartition(".")[2]
+            return (leaf, inner) if target.startswith("torch.") and leaf in FUNCTION_LOSSES else None
         if name is None:
             return None
         leaf = name.rpartition(".")[2]

@@ -92,15 +92,15 @@ class Context:
                 yield call, self.symbols.scope(call)
 
     def calls_named(self, *leaves: str) -> Iterator[tuple[ast.Call, Scope]]:
-        """Calls whose last name is one of these, whatever it belongs to."""
+        """Calls whose last name is one of these (as written, or as it was imported), whatever it belongs to."""
         wanted = set(leaves)
         for call in self.symbols.calls:
-            if last_name(call.func) in wanted:
+            if last_name(call.func) in wanted or (self.symbols.qual(call.func) or "").rpartition(".")[2] in wanted:
                 yield call, self.symbols.scope(call)
 
     def is_module_class(self, scope: Scope) -> bool:
         """A class of this file that is a torch module (by a base that is one, or is named like one)."""
-        for cls in self.symbols._bases(scope):
+        for cls in self.symbols.bases(scope):
             for base in getattr(cls.node, "bases", []):
                 name = self.symbols.qual(base, cls) or last_name(base)
                 leaf = name.rpartition(".")[2]

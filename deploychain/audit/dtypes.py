@@ -399,8 +399,9 @@ class DtypeWalk:
         dtype = self._cast_dtype(call)
         if dtype is not None:
             cls = self.symbols.instance_class(func.value, self._scope)
-            if dtype == "fp16" and cls is not None:
-                self.half_modules.setdefault(cls.name, call)
+            if dtype == "fp16":
+                for made in self.symbols.classes_in(func.value, self._scope):
+                    self.half_modules.setdefault(made.name, call)
             is_module = base.module or cls is not None or self._is_model(func.value)
             result = Value(dtype, True, call, module=is_module)
             self._note(call, f".{attr}", (base,), result)
@@ -420,8 +421,8 @@ class DtypeWalk:
             return base
         if attr == "type_as" and call.args:
             return args[0]
-        if attr in ("parameters", "named_parameters") and base.module:
-            return base
+        if attr in ("parameters", "named_parameters") and (base.module or base.half):
+            return Value(base.dtype, base.sure, base.via, module=True)  # only a module has them
         if attr in NOT_TENSORS:
             return OTHER
         if self.symbols.local_function(func, self._scope) is not None:
@@ -548,7 +549,7 @@ class DtypeWalk:
             cls = symbols.instance_class(func, scope)
         if cls is None:
             return None
-        for base in symbols._bases(cls):
+        for base in symbols.bases(cls):
             for candidate in symbols.functions.get("forward", ()):
                 if candidate.owner is base:
                     return candidate

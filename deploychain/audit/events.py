@@ -55,14 +55,14 @@ class EventReader:
 
     def of_call(self, call: ast.Call, scope: Scope, names: dict[str, str]) -> Event | None:
         func = call.func
+        full = self.symbols.qual(func, scope)
+        if full == "torch.autograd.backward" and call.args:
+            return Event("backward", "*", call, scope, scaled=self.is_scaled(call.args[0], scope))
         if isinstance(func, ast.Attribute):
             event = self._method(call, func, scope, names)
             if event is not None:
                 return event
         leaf = last_name(func)
-        full = self.symbols.qual(func, scope)
-        if full == "torch.autograd.backward" and call.args:
-            return Event("backward", "*", call, scope, scaled=self.is_scaled(call.args[0], scope))
         if _CLIP_NAME.match(leaf) and not (full or "").startswith(("math.", "numpy.", "tensorflow.", "jax.")):
             if isinstance(func, ast.Attribute) and full is None:
                 kind = self.amp.framework.kind(func.value, scope)

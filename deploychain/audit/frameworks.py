@@ -90,7 +90,7 @@ class Frameworks:
         cls = scope.owner
         if cls is None or scope.name not in _STEP_METHODS:
             return None
-        bases = {last_name(b) for c in self.symbols._bases(cls) for b in getattr(c.node, "bases", [])}
+        bases = {last_name(b) for c in self.symbols.bases(cls) for b in getattr(c.node, "bases", [])}
         if bases & {"LightningModule"} and self.lightning in ("fp16", "bf16"):
             return Region("?", self.lightning, True, scope.node, "Lightning")
         if any(b.endswith("Trainer") for b in bases) and self.trainer and scope.name == "compute_loss":

@@ -1,4 +1,4 @@
-"""Names of one file: what they were imported as, where they are bound, what they may stand for.
+"""What the names of one file may stand for: functions, classes, values.
 
 Everything is an over-approximation without control flow: `resolve` gives the expressions that a name *may* have been
 bound to. Rules that need order use `flow` (paths) or `dtypes` (values in statement order).
@@ -7,8 +7,7 @@ bound to. Rules that need order use `flow` (paths) or `dtypes` (values in statem
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
 from deploychain.audit.astnames import (
     UNKNOWN,
@@ -19,206 +18,67 @@ from deploychain.audit.astnames import (
     arithmetic,
     canonical,
     dotted,
-    is_body,
     last_name,
     returns,
     strip_module_calls,
 )
+from deploychain.audit.index import Index
 from deploychain.audit.sources import Source
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
-_SCOPES = frozenset({ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef})
-_BINDING = frozenset({ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.For, ast.AsyncFor, ast.comprehension, ast.withitem})
-# Operators and contexts: shared objects without a place of their own.
-_NO_SCOPE = frozenset(
-    kind
-    for base in (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
-    for kind in base.__subclasses__()
-)
+_CHANGES_A_DICT = frozenset({"update", "setdefault", "pop", "popitem", "clear"})
 
 
-class Symbols:
-    """The index of one file."""
+class Symbols(Index):
+    """The index of one file, and what can be followed through it."""
 
     def __init__(self, source: Source) -> None:
-        self.source = source
-        self.imports: dict[str, list[str]] = {}
-        self.scope_of: dict[ast.AST, Scope] = {}  # of every statement-owning node and every call
-        self.parent: dict[ast.AST, ast.AST] = {}
-        self.calls: list[ast.Call] = []
-        self._nodes: dict[type[ast.AST], list[ast.AST]] = {}
-        self.functions: dict[str, list[Scope]] = {}
-        self.classes: dict[str, Scope] = {}
-        self.function_scopes: list[Scope] = []
-        self._call_sites: dict[str, list[ast.Call]] = {}
-        self.module = Scope(source.tree, None)
-        self._index(source.tree, self.module)
+        super().__init__(source)
         self._qual_cache: dict[tuple[int, int], str | None] = {}
         self._class_cache: dict[tuple[int, int], Scope | None] = {}
         self._call_site_cache: dict[int, list[ast.Call]] = {}
         self._resolve_cache: dict[tuple[int, int], list[Ref]] = {}
         self._depth = 0
+        self._write_out_keywords()
 
-    # -- building -----------------------------------------------------------------------------------------------
+    def _write_out_keywords(self) -> None:
+        """`f(**SETTINGS)` with one dictionary that is written in the file and never changed: `f(opset_version=17)`."""
+        for call in self.calls:
+            if any(k.arg is None for k in call.keywords):
+                written: list[ast.keyword] = []
+                for keyword in call.keywords:
+                    known = self._written(keyword.value, self.scope(call)) if keyword.arg is None else None
+                    written += [keyword] if known is None else known
+                call.keywords = written
 
-    def _index(self, root: ast.AST, root_scope: Scope) -> None:
-        # Iterative: generated code nests deeper than the recursion limit.
-        stack: list[tuple[ast.AST, Scope]] = [(root, root_scope)]
-        scope_of, parent, kinds = self.scope_of, self.parent, self._nodes
-        while stack:
-            node, scope = stack.pop()
-            scope_of[node] = scope
-            kind = type(node)
-            kinds.setdefault(kind, []).append(node)
-            if kind is ast.Name or kind is ast.Constant:
-                continue
-            inside = scope
-            if kind in _SCOPES:
-                inside = Scope(node, scope, owner=scope if scope.is_class else None)
-                self._declare(node, scope, inside)
-            elif kind is ast.Call:
-                name = last_name(node.func)  # type: ignore[attr-defined]
-                if name:
-                    self._call_sites.setdefault(name, []).append(node)  # type: ignore[arg-type]
-            elif kind is ast.Import or kind is ast.ImportFrom:
-                self._import(node)  # type: ignore[arg-type]
-            elif kind in _BINDING:
-                self._bind(node, scope)
-            for name in node._fields:
-                value = getattr(node, name, None)
-                for child in value if type(value) is list else (value,):
-                    if isinstance(child, ast.AST) and type(child) not in _NO_SCOPE:
-                        parent[child] = node
-                        # Decorators, defaults, annotations and bases are evaluated outside.
-                        stack.append((child, inside if inside is scope or is_body(node, child) else scope))
-        self.calls = cast("list[ast.Call]", kinds.get(ast.Call, []))
-        self.calls.sort(key=lambda c: (c.lineno, c.col_offset))
-
-    def _declare(self, node: Any, scope: Scope, made: Scope) -> None:
-        if isinstance(node, ast.ClassDef):
-            self.classes.setdefault(node.name, made)
-            return
-        arguments = node.args
-        made.parameters = [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
-        if isinstance(node, ast.Lambda):
-            return
-        self.functions.setdefault(node.name, []).append(made)
-        self.function_scopes.append(made)
-
-    def _import(self, node: ast.Import | ast.ImportFrom) -> None:
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                if alias.asname:
-                    self.imports.setdefault(alias.asname, []).append(alias.name)
-                else:
-                    first = alias.name.split(".")[0]
-                    self.imports.setdefault(first, []).append(first)
-            return
-        base = "." * node.level + (node.module or "")
-        for alias in node.names:
-            if alias.name == "*":
-                for name in _STAR.get(base, ()):
-                    self.imports.setdefault(name, []).append(f"{base}.{name}")
-            else:
-                self.imports.setdefault(alias.asname or alias.name, []).append(f"{base}.{alias.name}")
-
-    def _bind(self, node: ast.AST, scope: Scope) -> None:
-        if isinstance(node, ast.Assign):
-            for target in node.targets:
-                self._bind_target(target, node.value, scope, node)
-        elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value is not None:
-            self._bind_target(node.target, node.value, scope, node)
-        elif isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
-            self._bind_target(node.target, node.iter, scope, node, loop=True)
-        elif isinstance(node, ast.withitem) and node.optional_vars is not None:
-            self._bind_target(node.optional_vars, node.context_expr, scope, node)
-
-    def _bind_target(
-        self,
-        target: ast.expr,
-        value: ast.expr,
-        scope: Scope,
-        node: ast.AST,
-        *,
-        index: int | None = None,
-        loop: bool = False,
-    ) -> None:
-        if isinstance(target, ast.Tuple | ast.List):
-            for i, element in enumerate(target.elts):
-                if isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts) and not loop:
-                    self._bind_target(element, value.elts[i], scope, node)
-                else:
-                    self._bind_target(element, value, scope, node, index=i, loop=loop)
-            return
-        text = dotted(target)
-        if text is None:
-            return
-        home = scope
-        if text.startswith("self.") and (owner := self._class_of(scope)) is not None:
-            home = owner
-        home.bindings.setdefault(text, []).append(Binding(value, scope, node, index, loop))
-
-    # -- asking -------------------------------------------------------------------------------------------------
-
-    def nodes(self, *kinds: type[ast.AST]) -> list[Any]:
-        """Every node of these kinds in the file."""
-        return [node for kind in kinds for node in self._nodes.get(kind, ())]
-
-    def scope(self, node: ast.AST) -> Scope:
-        return self.scope_of.get(node, self.module)
-
-    def _class_of(self, scope: Scope | None) -> Scope | None:
-        while scope is not None:
-            if scope.owner is not None:
-                return scope.owner
-            scope = scope.parent
-        return None
-
-    def class_of(self, scope: Scope) -> Scope | None:
-        """The class whose method encloses this scope."""
-        return self._class_of(scope)
-
-    def bindings(self, text: str, scope: Scope) -> list[Binding]:
-        """Every binding of a dotted name that this scope can see, innermost scope that has any."""
-        if text.startswith("self."):
-            found: list[Binding] = []
-            for cls in self._bases(self._class_of(scope)):
-                found += cls.bindings.get(text, [])
-            return found
-        current: Scope | None = scope
-        while current is not None:
-            if not current.is_class or current is scope:
-                if text in current.bindings:
-                    return current.bindings[text]
-                if text in current.parameters:
-                    return []
-            current = current.parent
-        return []
-
-    def _bases(self, cls: Scope | None) -> Iterator[Scope]:
-        seen: set[int] = set()
-        queue = [cls] if cls is not None else []
-        while queue:
-            current = queue.pop(0)
-            if id(current) in seen:
-                continue
-            seen.add(id(current))
-            yield current
-            for base in getattr(current.node, "bases", []):
-                name = last_name(base)
-                if name in self.classes:
-                    queue.append(self.classes[name])
-
-    def parameter_scope(self, name: str, scope: Scope) -> Scope | None:
-        """The function whose parameter this name is, unless it is rebound before."""
-        current: Scope | None = scope
-        while current is not None:
-            if name in current.bindings:
+    def _written(self, expr: ast.expr, scope: Scope) -> list[ast.keyword] | None:
+        table: ast.expr | None = expr
+        text = dotted(expr)
+        if text is not None:
+            bindings = self.bindings(text, scope)
+            if len(bindings) != 1 or bindings[0].loop or bindings[0].place is not None or self._changed(text):
                 return None
-            if name in current.parameters:
-                return current
-            current = current.parent
-        return None
+            table = bindings[0].value
+        if isinstance(table, ast.Dict):
+            pairs = [(getattr(k, "value", None), v) for k, v in zip(table.keys, table.values, strict=True)]
+        elif isinstance(table, ast.Call) and isinstance(table.func, ast.Name) and table.func.id == "dict":
+            pairs = [(k.arg, k.value) for k in table.keywords] if not table.args else [(None, table)]
+        else:
+            return None
+        made = [ast.copy_location(ast.keyword(key, value), value) for key, value in pairs if isinstance(key, str)]
+        return made if len(made) == len(pairs) else None
+
+    def _changed(self, text: str) -> bool:
+        """Something is put into the dictionary, or taken out of it, somewhere in the file."""
+        for node in self.nodes(ast.Subscript):
+            if not isinstance(node.ctx, ast.Load) and dotted(node.value) == text:
+                return True
+        for node in self.nodes(ast.AugAssign):
+            if dotted(node.target) == text:
+                return True
+        return any(
+            isinstance(c.func, ast.Attribute) and c.func.attr in _CHANGES_A_DICT and dotted(c.func.value) == text
+            for c in self.calls
+        )
 
     def qual(self, expr: ast.AST, scope: Scope | None = None, depth: int = 0) -> str | None:
         """The canonical dotted name of a function, class or module expression: "torch.autocast"; None if not known."""
@@ -260,7 +120,7 @@ class Symbols:
         if not candidates:
             return None
         if isinstance(func.value, ast.Name) and func.value.id in ("self", "cls"):
-            for cls in self._bases(self._class_of(scope)):
+            for cls in self.bases(self._class_of(scope)):
                 for candidate in candidates:
                     if candidate.owner is cls:
                         return candidate
@@ -269,7 +129,7 @@ class Symbols:
             return None
         cls_scope = self.instance_class(func.value, scope)
         if cls_scope is not None:
-            for cls in self._bases(cls_scope):
+            for cls in self.bases(cls_scope):
                 for candidate in candidates:
                     if candidate.owner is cls:
                         return candidate
@@ -291,6 +151,19 @@ class Symbols:
                 if name in self.classes and self.qual(call.func, ref.scope) is None:
                     return self.classes[name]
         return None
+
+    def classes_in(self, expr: ast.expr, scope: Scope) -> list[Scope]:
+        """The classes of this file that a module expression is made of, with those of its submodules."""
+        queue: list[ast.AST] = [r.expr for r in self.resolve(strip_module_calls(expr), scope)]
+        found: list[Scope] = []
+        while queue:
+            for node in ast.walk(queue.pop()):
+                name = last_name(node.func) if isinstance(node, ast.Call) else ""
+                cls = self.classes.get(name)
+                if cls is not None and cls not in found:
+                    found.append(cls)
+                    queue += [base.node for base in self.bases(cls)]
+        return found
 
     def call_sites(self, function: Scope) -> list[ast.Call]:
         """Calls in this file that run the function."""
@@ -368,7 +241,7 @@ class Symbols:
                 found += self._resolve_parameter(function, text, depth, seen)
         if not bindings and isinstance(expr, ast.Attribute) and not text.startswith("self."):
             cls = self.instance_class(expr.value, scope) if depth > 2 else None
-            for home in self._bases(cls):
+            for home in self.bases(cls):
                 for binding in home.bindings.get(f"self.{expr.attr}", []):
                     if binding.value is not None and not binding.loop and binding.place is None:
                         found += self.resolve(binding.value, binding.scope, depth - 1, seen)
@@ -496,19 +369,3 @@ class Symbols:
         except (RecursionError, ValueError):
             return "..."
         return text if len(text) <= 60 else text[:57] + "..."
-
-
-_STAR = {
-    "torch.cuda.amp": ("autocast", "GradScaler", "custom_fwd", "custom_bwd"),
-    "torch.amp": ("autocast", "GradScaler", "custom_fwd", "custom_bwd"),
-    "torch.nn": (
-        "Module",
-        "Linear",
-        "Conv2d",
-        "BatchNorm2d",
-        "BCELoss",
-        "CrossEntropyLoss",
-        "Sequential",
-        "functional",
-    ),
-}

@@ -45,6 +45,8 @@ def _tested(ctx: Context, expr: ast.expr) -> ast.expr | None:
         return expr
     if isinstance(parent, ast.BoolOp):
         return expr
+    if isinstance(parent, ast.Match) and any(isinstance(c.pattern, ast.MatchSingleton) for c in parent.cases):
+        return expr
     if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id == "bool":
         return expr
     return None

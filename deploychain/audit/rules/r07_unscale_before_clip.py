@@ -66,8 +66,9 @@ def _other_parameters(ctx: Context, unscale: Event, clip: Event) -> bool:
         if not isinstance(ref.expr, ast.Call):
             return False
         names = _modules(ref.expr)
-        if not names:
-            return False
+        own = all(n.startswith("self.") for n in (*names, *clipped))
+        if not names or (ref.scope is not clip.scope and not own):
+            return False  # the names of two functions cannot be compared: `model` in __init__ is `self.model` here
         held |= names
     return not any(a == b or a.startswith(b + ".") or b.startswith(a + ".") for a in clipped for b in held)
 

@@ -16,6 +16,7 @@ _ADAM = frozenset({"Adam", "AdamW", "NAdam", "RAdam", "Adamax"})
 
 def check(ctx: Context) -> Iterator[Finding]:
     scaler = _live_scaler(ctx)
+    yield from _default_dtype(ctx, scaler)
     done: set[int] = set()
     stepped: dict[str, ast.Call] = {}
     for seen in ctx.seen:
@@ -28,6 +29,8 @@ def check(ctx: Context) -> Iterator[Finding]:
                 stepped[name] = call
             if seen.args[0].dtype == "fp16" and seen.args[0].sure and id(call) not in done:
                 done.add(id(call))
+                if _trains_added_parameters(ctx, call):
+                    continue
                 yield from _judge(ctx, call, leaf, scaler, seen.args[0].via or call)
         elif seen.name in (".half", ".to") and seen.result.dtype == "fp16" and isinstance(call.func, ast.Attribute):
             # model.half() after the optimiser was made changes the same parameters
@@ -56,6 +59,35 @@ def check(ctx: Context) -> Iterator[Finding]:
                     "unscale FP16 gradients\" at the first step",
                     "AutoModel.from_pretrained(name)  # FP32 weights; fp16=True turns autocast on",
                 )  # fmt: skip
+
+
+def _default_dtype(ctx: Context, scaler: bool) -> Iterator[Finding]:
+    """torch.set_default_dtype(torch.float16), never set back, in a file that trains with a GradScaler."""
+    calls = list(ctx.calls("torch.set_default_dtype"))
+    trains = any((ctx.symbols.qual(c.func) or "").startswith("torch.optim.") for c in ctx.symbols.calls)
+    if scaler and trains and len(calls) == 1 and calls[0][0].args:
+        call, scope = calls[0]
+        if ctx.amp.dtype(call.args[0], scope) == "fp16":
+            yield ctx.finding(
+                "R08", call, ERROR,
+                "every parameter that is made from here on is float16, and a GradScaler is used: unscale_ raises \"Attempting to unscale "
+                "FP16 gradients\"", "leave the default at torch.float32; autocast casts what is worth it",
+            )  # fmt: skip
+
+
+def _trains_added_parameters(ctx: Context, call: ast.Call) -> bool:
+    """The half model is frozen: what is trained was added to it later (LoRA), in a dtype that is not shown."""
+    names = set(_module_names(call))
+    for argument in call.args[:1]:
+        for ref in ctx.symbols.resolve(argument, ctx.symbols.scope(call)):
+            names |= {n for node in ast.walk(ref.expr) if isinstance(node, ast.Call) for n in _module_names(node)}
+    return any(
+        isinstance(c.func, ast.Attribute)
+        and dotted(c.func.value) in names
+        and bool(c.args)
+        and ctx.symbols.const(c.args[0], scope) is False
+        for c, scope in ctx.calls_named("requires_grad_")
+    )
 
 
 def _judge(ctx: Context, call: ast.Call, leaf: str, scaler: bool, via: ast.AST) -> Iterator[Finding]:
@@ -131,5 +163,5 @@ RULE = Rule(
     bad="model = Net().half().cuda()\noptimizer = torch.optim.AdamW(model.parameters())",
     good='model = Net().cuda()\nwith torch.autocast("cuda", dtype=torch.float16):\n    loss = criterion(model(x), y)',
     check=check,
-    trigger=r"autocast|half|float16|fp16|16-mixed|precision=16|HalfTensor",
+    trigger=r"set_default_dtype|autocast|half|float16|fp16|16-mixed|precision=16|HalfTensor",
 )

@@ -117,8 +117,12 @@ def _norm_target(ctx: Context, expr: ast.expr, node: ast.AST, scope: Scope) -> b
     return "norm" in leaf or leaf.startswith("ln")
 
 
-def _after_checkpoint(ctx: Context, node: ast.stmt, scope: Scope) -> bool:
-    """Weights were loaded before, in the same function."""
+def _after_checkpoint(ctx: Context, node: ast.stmt | ast.expr, scope: Scope, depth: int = 2) -> bool:
+    """Weights were loaded before, in the same function or in one that calls it."""
+    if depth and isinstance(scope.node, ast.FunctionDef | ast.AsyncFunctionDef):
+        for site in ctx.symbols.call_sites(scope):
+            if _after_checkpoint(ctx, site, ctx.symbols.scope(site), depth - 1):
+                return True
     for call in ctx.symbols.calls:
         if ctx.symbols.scope(call) is not scope or call.lineno >= node.lineno:
             continue

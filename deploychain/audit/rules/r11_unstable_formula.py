@@ -71,7 +71,7 @@ def _latest(ctx: Context, expr: ast.expr, scope: Scope) -> list[Ref]:
 
 def _softmax(ctx: Context, node: ast.BinOp, scope: Scope) -> Iterator[Finding]:
     """exp(x) / exp(x).sum()"""
-    top = _first(ctx, node.left, scope, "exp")
+    top = _first(ctx, _picked(ctx, node.left, scope), scope, "exp")
     if top is None:
         return
     total = _first(ctx, node.right, scope, *_REDUCERS)
@@ -89,6 +89,15 @@ def _softmax(ctx: Context, node: ast.BinOp, scope: Scope) -> Iterator[Finding]:
         "float32), and inf/inf is NaN",
         f"torch.softmax({x}, dim=-1)",
     )  # fmt: skip
+
+
+def _picked(ctx: Context, expr: ast.expr, scope: Scope) -> ast.expr:
+    """`torch.diagonal(e)`, `e.gather(...)`: some of the elements of e."""
+    for ref in _latest(ctx, expr, scope):
+        inner = _op(ctx, ref.expr, ref.scope, "diagonal", "diag", "gather")
+        if inner is not None:
+            return inner
+    return expr
 
 
 def _shifted(ctx: Context, expr: ast.expr, scope: Scope) -> bool:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from deploychain.audit.astnames import last_name
+from deploychain.audit.astnames import Scope, last_name
 from deploychain.audit.context import ERROR, WARNING, Context, Rule
 from deploychain.audit.finding import Finding
 
@@ -40,14 +40,14 @@ def check(ctx: Context) -> Iterator[Finding]:
     for function in ctx.symbols.function_scopes:
         if function.name != "forward" or function.owner is None or not ctx.is_module_class(function.owner):
             continue
-        for node in _own_nodes(function.node):
+        for node, home in _nodes_of_forward(ctx, function):
             if isinstance(node, ast.Assert) or (
                 isinstance(node, ast.If) and any(isinstance(s, ast.Raise) for s in node.body)
             ):
                 test = node.test
             else:
                 continue
-            if not _is_probe(ctx, test) or _guarded(ctx, node, function.node):
+            if not _is_probe(ctx, test) or _guarded(ctx, node, home.node):
                 continue
             yield ctx.finding(
                 "R18", node, ERROR if exported else WARNING,
@@ -56,6 +56,20 @@ def check(ctx: Context) -> Iterator[Finding]:
                 "probe from outside, in debug runs: module.register_forward_hook(lambda m, i, o: print(torch.isfinite(o).all())), or "
                 "deploychain.monitor",
             )  # fmt: skip
+
+
+def _nodes_of_forward(ctx: Context, forward: Scope) -> Iterator[tuple[ast.AST, Scope]]:
+    """The nodes of forward, and of the methods of its class that it calls, with the function that each is in."""
+    queue, seen = [forward], {forward}
+    while queue:
+        function = queue.pop()
+        for node in _own_nodes(function.node):
+            yield node, function
+            called = ctx.symbols.local_function(node.func, function) if isinstance(node, ast.Call) else None
+            if called is None or called.owner is None or called in seen or _guarded(ctx, node, function.node):
+                continue
+            seen.add(called)
+            queue.append(called)
 
 
 def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:

@@ -61,7 +61,7 @@ def _constants(ctx: Context) -> Iterator[Finding]:
 def _conversions(ctx: Context) -> Iterator[Finding]:
     """Whole-graph FP16 conversion without looking at the values."""
     for call in ctx.symbols.calls:
-        leaf = last_name(call.func)
+        leaf = (ctx.symbols.qual(call.func) or last_name(call.func)).rpartition(".")[2]
         scope = ctx.symbols.scope(call)
         if leaf in ("convert_float_to_float16", "convert_float_to_float16_model_path"):
             blocked = keyword(call, "op_block_list", "node_block_list")

@@ -37,7 +37,10 @@ def _trtexec(ctx: Context) -> Iterator[Finding]:
         elif (
             ("--dumpProfile" in text or "--exportProfile" in text)
             and "LayerInfo" not in text
-            and any(f in text for f in ("--fp16", "--int8", "--best", "--bf16", "--fp8", "--stronglyTyped"))
+            and (
+                any(f in text for f in ("--fp16", "--int8", "--best", "--bf16", "--fp8", "--stronglyTyped"))
+                or any(f in ctx.text for f in ("kFLOAT", "kHALF", "kINT8"))
+            )
         ):
             yield ctx.finding(
                 "R24", node, WARNING,

@@ -18,6 +18,40 @@ def check(ctx: Context) -> Iterator[Finding]:
     yield from _chains(ctx, done)
     yield from _walked(ctx, done)
     yield from _state_dicts(ctx)
+    yield from _parameters(ctx)
+
+
+def _parameters(ctx: Context) -> Iterator[Finding]:
+    """`for p in model.parameters(): p.data = p.data.half().float()`, or p.copy_(p.half().float())."""
+    for node in ctx.symbols.nodes(ast.Assign, ast.Call):
+        if isinstance(node, ast.Assign):
+            target, value = node.targets[0], node.value
+            if not (isinstance(target, ast.Attribute) and target.attr == "data"):
+                continue
+        elif last_name(node.func) == "copy_" and isinstance(node.func, ast.Attribute) and node.args:
+            target, value = node.func.value, node.args[0]
+        else:
+            continue
+        source = _rounded(value)
+        name = (dotted(target) or "").removesuffix(".data")
+        if source is None or not name or (dotted(source) or "").removesuffix(".data") != name:
+            continue
+        for binding in ctx.symbols.bindings(name, ctx.symbols.scope(node)):
+            if binding.loop and binding.value is not None and any(
+                isinstance(n, ast.Attribute) and n.attr in ("parameters", "named_parameters", "state_dict")
+                for n in ast.walk(binding.value)
+            ):  # fmt: skip
+                yield _finding(ctx, node, ctx.str(source), node.lineno)
+                break
+
+
+def _rounded(value: ast.expr) -> ast.expr | None:
+    """The x of `x.half().float()`."""
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "float":
+        inner = value.func.value
+        if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr == "half":
+            return inner.func.value
+    return None
 
 
 def _finding(ctx: Context, node: ast.AST, shown: str, line: int) -> Finding:

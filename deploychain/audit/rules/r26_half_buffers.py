@@ -43,7 +43,7 @@ def check(ctx: Context) -> Iterator[Finding]:
 
 def _batch_norm(ctx: Context, expr: ast.expr, scope: Scope) -> str | None:
     """Where the BatchNorm of a module expression is seen: a class of this file, an inline Sequential, a torchvision model."""
-    for ref in ctx.symbols.resolve(expr, scope):
+    for ref in ctx.symbols.resolve(strip_module_calls(expr), scope):
         made = strip_module_calls(ref.expr)
         if not isinstance(made, ast.Call):
             continue
@@ -68,7 +68,7 @@ def _in_class(ctx: Context, name: str, seen: set[str]) -> str | None:
     if name in seen or name not in ctx.symbols.classes:
         return None
     seen.add(name)
-    for cls in ctx.symbols._bases(ctx.symbols.classes[name]):
+    for cls in ctx.symbols.bases(ctx.symbols.classes[name]):
         found = _inside(ctx, cls.node)
         if found is not None:
             return found

@@ -85,7 +85,7 @@ def _early_update(ctx: Context, graph: Graph) -> Found:
         )  # fmt: skip
         if path is None or not node.loops or path.node.loops[: len(node.loops)] != node.loops:
             continue
-        if not _step_in_loop(graph, node) or _finite_guard(graph, path.node):
+        if not _step_in_loop(graph, node):
             continue
         found.append(("early", ctx.finding(
             "R28", path.goal.node, ERROR,
@@ -98,10 +98,6 @@ def _early_update(ctx: Context, graph: Graph) -> Found:
 
 def _step_in_loop(graph: Graph, node: Node) -> bool:
     return any(n.loops[:1] == node.loops[:1] for n, _ in graph.events("scaler-step"))
-
-
-def _finite_guard(graph: Graph, update: Node) -> bool:
-    return False
 
 
 def _double_unscale(ctx: Context, graph: Graph) -> Found:
@@ -219,9 +215,11 @@ def _checkpoint(ctx: Context) -> Iterator[Finding]:
         ):
             return
     stepped = {e.key.rpartition(".")[2] for g in ctx.graphs for _, e in g.events("scaler-step")}
-    for node in ctx.symbols.nodes(ast.Dict, ast.Call):
+    for node in ctx.symbols.nodes(ast.Dict, ast.Call, ast.Assign):
         pairs: list[ast.expr] = []
-        if isinstance(node, ast.Dict):
+        if isinstance(node, ast.Assign):  # state["optimizer"] = optimizer.state_dict()
+            pairs = [node.value] if isinstance(node.targets[0], ast.Subscript) else []
+        elif isinstance(node, ast.Dict):
             pairs = [v for k, v in zip(node.keys, node.values, strict=True)]
             if any(k is None for k in node.keys):
                 continue
