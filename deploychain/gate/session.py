@@ -164,6 +164,9 @@ def judge_run(
         pipeline=source.name if source.name.endswith("pipeline.yaml") else "",
         today=today or datetime.datetime.now(datetime.timezone.utc).date(),
     )
+    if source.file is None:
+        note = Check("", "limits", Status.NOTE, "no gate.yaml or pipeline.yaml was found: the default limits judged")
+        result = replace(result, checks=(*result.checks, note))
     return Session(result, comparison, source)
 
 

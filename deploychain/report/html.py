@@ -17,6 +17,7 @@ from deploychain.report.text import number, shorten, visible
 from deploychain.verdicts import Check, Entry, GateResult, Status
 
 MAX_LAYERS = 2000  # rows a table; the count of what was left out is printed
+MAX_FINDINGS = 1000  # the same; a finding takes about 1 kB
 
 # How layers are sorted in the table, and from right to left in the bar.
 _ORDER = {v: i for i, v in enumerate(("fallback", "unknown", "possible", "demoted", "expected", "as-asked"))}
@@ -95,6 +96,7 @@ def render(
             sentence=sentence(gate_result.verdict) if gate_result is not None else "",
             passes=[c for c in checks if c.status is Status.PASS],
             findings=gate_result.findings if gate_result is not None else (),
+            max_findings=MAX_FINDINGS,
             metric_plots=[(m, Markup(_metric_plot(evals, checks, m))) for m in metrics],
             error_plot=Markup(_error_plot(evals)),
             latency_plot=Markup(_latency_plot(comparison, checks)) if comparison is not None else "",

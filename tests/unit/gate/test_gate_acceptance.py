@@ -46,6 +46,14 @@ def test_a_baseline_that_nobody_accepted_is_refused(tmp_path: Path) -> None:
         load(tmp_path / "b.json")
 
 
+def test_judging_by_the_defaults_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = write(healthy(), tmp_path / "run")
+    assert "limits" in [c.kind for c in judge_run(run, without_baseline=True).result.findings]
+    (tmp_path / "gate.yaml").write_text("resamples: 1000\n")
+    assert "limits" not in [c.kind for c in judge_run(run, without_baseline=True).result.findings]
+
+
 def test_a_run_that_cannot_be_looked_into_is_incomplete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = write(healthy(), tmp_path / "closed")
     real = Path.stat
