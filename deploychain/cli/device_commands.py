@@ -132,7 +132,7 @@ def serve_command(
     backend: str = typer.Option("auto", "--backend", help="auto, tensorrt, trtexec or tensorrt_rtx."),
 ) -> None:
     """Build the engines that do not fit this device, then tell the health state until stopped."""
-    import signal
+    import time
 
     from deploychain.device.backend import read_settings
     from deploychain.device.serve import serve, state_file
@@ -147,7 +147,7 @@ def serve_command(
             result_file=output,
             host=host,
             port=port,
-            wait=signal.pause,
+            wait=time.sleep,
             note=console.note,
         )
     except KeyboardInterrupt:

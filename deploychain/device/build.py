@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Literal
 
 import numpy as np
@@ -20,8 +21,9 @@ from deploychain.device.cache import ENGINE, EngineCache, Entry, default_cache, 
 from deploychain.device.command import Wish, map_wish
 from deploychain.device.fingerprint import EngineKey, Fingerprint, clocks
 from deploychain.device.golden import measure
+from deploychain.device.output import check_output
 from deploychain.device.result import DeviceResult, EngineResult
-from deploychain.device.trtexec import Built, Trtexec
+from deploychain.device.trtexec import LOG, Built, Trtexec
 from deploychain.environment import package_version
 from deploychain.errors import CapabilityError, ConfigError, DeploychainError, StageError
 from deploychain.machine import Machine, look
@@ -109,7 +111,9 @@ class DeviceBuild:
         Raises:
             ArtifactError: the bundle is damaged.
             CapabilityError: the cache cannot be written, or an engine does not fit and the policy is to fail.
+            ConfigError: ``out`` cannot be a file: told now, not after minutes of building.
         """
+        check_output(out)
         with self.cache.locked():
             folder = self._unpacked()
             results = tuple(self._engine(wish, folder, out.resolve().parent) for wish in self.wishes)
@@ -149,7 +153,7 @@ class DeviceBuild:
     def _key(self, wish: Wish) -> EngineKey:
         return EngineKey(
             fingerprint=self.fingerprint,
-            model_sha256=self._sha256[wish.model],
+            model_sha256=self._model_sha256(wish.model),
             profiles=self.bundle.profiles,
             typing=wish.typing,
             flags=wish.flags,
@@ -157,6 +161,12 @@ class DeviceBuild:
             dla_core=wish.dla_core,
             workspace_mib=self.settings.workspace_mib,
         )
+
+    def _model_sha256(self, model: str) -> str:
+        """Of the model with its external weights: they lie in its folder, and another training changes only them."""
+        folder = PurePosixPath(model).parent
+        parts = [digest for path, digest in sorted(self._sha256.items()) if PurePosixPath(path).parent == folder]
+        return parts[0] if len(parts) == 1 else hashlib.sha256("".join(parts).encode()).hexdigest()
 
     def _engine(self, wish: Wish, folder: Path, beside: Path) -> EngineResult:
         for line in wish.notes:
@@ -231,7 +241,18 @@ class DeviceBuild:
                     "container": self.fingerprint.container,
                 }
                 write_record(work, key, more)
+            else:
+                built = self._with_log(built, work, wish.name)
         return (self.cache.find(wish.name, key) if built.built else None), built
+
+    def _with_log(self, built: Built, work: Path, name: str) -> Built:
+        """Keep the words of a failed build: its folder goes."""
+        kept = self.cache.root / f"{name}.failed.log"
+        log = next((p for p in (work / LOG, (work / ENGINE).with_suffix(".log")) if p.is_file()), None)
+        if log is None:
+            return built
+        log.replace(kept)
+        return replace(built, remedy=f"{built.remedy}; log: {kept}")
 
     def _timing_cache(self) -> Path:
         """One per library version and device: TensorRT refuses another's."""
@@ -301,14 +322,16 @@ class DeviceBuild:
         made = self.backend.infer(
             entry.engine,
             load_arrays(folder, golden.inputs),
-            self.bundle.profiles,
+            {**self.bundle.profiles, **{n: dict.fromkeys(("min", "opt", "max"), s) for n, s in golden.fixed.items()}},
             entry.folder,
             timeout=timeout,
             on_progress=_reporter(progress),
         )
         count = len(next(iter(made.values()))) if made else 0
         reference = {n: a[:count] for n, a in load_arrays(folder, golden.outputs[golden.reference]).items()}
-        targets = load_arrays(folder, (golden.targets,))["targets"][:count] if golden.targets else None
+        targets = None
+        if golden.targets is not None:
+            targets = load_arrays(folder, (golden.targets,))[golden.targets.name][:count]
         notes = [self.backend.digits] if self.backend.digits else []
         if count < golden.samples:
             notes.append(f"the first {count} of {golden.samples} samples of the bundle")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any, Literal
 
 import numpy as np
@@ -59,6 +62,7 @@ class Golden:
     outputs: Mapping[str, tuple[TensorFile, ...]]  # stage -> outputs
     targets: TensorFile | None = None  # class index per sample
     classes: tuple[str, ...] = ()
+    fixed: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # input -> shape, where the model has no other
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +112,13 @@ def read_manifest(manifest: Mapping[str, Any], where: str) -> Bundle:
         raise ArtifactError(f"the bundle's manifest: {key}: {first['msg']}", where=where) from None
     for name, shapes in bundle.profiles.items():
         sizes = [shapes.get(key, ()) for key in ("min", "opt", "max")]
-        fits = set(shapes) == {"min", "opt", "max"} and len({len(s) for s in sizes}) == 1
-        if not fits or any(not 0 <= a <= b <= c < 1 << 31 for a, b, c in zip(*sizes, strict=True)):
+        ranks = {len(s) for s in sizes} | {len(t.shape) for t in bundle.golden.inputs if t.name == name}
+        fits = set(shapes) == {"min", "opt", "max"} and len(ranks) == 1 and 0 not in ranks
+        if not fits or any(not 0 <= a <= b <= c for a, b, c in zip(*sizes, strict=True)):
             raise ArtifactError(f"the bundle's manifest: the profile of {name!r} makes no sense", where=where)
+        if math.prod(sizes[2]) >= 1 << 31:  # no tensor of TensorRT holds more elements
+            raise ArtifactError(f"the bundle's manifest: the profile of {name!r} is too large", where=where)
+    _check_content(bundle, where)
     inside = {str(f["path"]) for f in bundle.files}
     golden = bundle.golden
     arrays = [*golden.inputs, *(t for ts in golden.outputs.values() for t in ts)]
@@ -120,6 +128,32 @@ def read_manifest(manifest: Mapping[str, Any], where: str) -> Bundle:
         if path not in inside:
             raise ArtifactError(f"the manifest names {path}, which the bundle does not hold", where=where)
     return bundle
+
+
+def _check_content(bundle: Bundle, where: str) -> None:
+    """What the build takes for granted.
+
+    Raises:
+        ArtifactError: what the manifest says does not go together; the key is named.
+    """
+    golden = bundle.golden
+    reference = golden.outputs.get(golden.reference, ())
+    rows = [*golden.inputs, *reference, *([golden.targets] if golden.targets else [])]
+    wrong = {
+        # The name becomes a folder of the engine cache.
+        "name": not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}", bundle.name),
+        "engines": not bundle.engines or len({w.name for w in bundle.engines}) != len(bundle.engines),
+        "golden.inputs": not golden.inputs,
+        "golden.reference": not reference,
+        "golden.samples": golden.samples < 1 or any(t.shape[:1] != (golden.samples,) for t in rows),
+        "golden.targets": golden.targets is not None
+        and (len(golden.targets.shape) != 1 or golden.targets.dtype[1:2] not in ("i", "u")),
+        "golden.classes": len(golden.classes) not in (0, golden.samples),
+        "golden.fixed": any(not shape or min(shape) < 1 for shape in golden.fixed.values()),
+    }
+    for key, bad in wrong.items():
+        if bad:
+            raise ArtifactError(f"the bundle's manifest: {key} makes no sense", where=where)
 
 
 def open_bundle(path: Path) -> tuple[Bundle, str, ArchiveReader]:
@@ -143,8 +177,12 @@ def load_arrays(folder: Path, tensors: tuple[TensorFile, ...]) -> Arrays:
     for tensor in tensors:
         path = folder / tensor.file
         try:
-            array = np.load(path, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
+            with path.open("rb") as stream:
+                if stream.read(6) != b"\x93NUMPY":
+                    raise ArtifactError("not an array file", where=str(path))
+            # Mapped: a header that promises more than the file has is refused, and takes no memory.
+            array = np.array(np.load(path, mmap_mode="r", allow_pickle=False))
+        except (OSError, ValueError, EOFError, OverflowError, SyntaxError, TokenError) as error:  # the header is Python
             raise ArtifactError(f"not a readable array: {error}", where=str(path)) from None
         if array.shape != tensor.shape or array.dtype.str != tensor.dtype:
             raise ArtifactError(

@@ -15,6 +15,7 @@ from deploychain.artifact import Artifact
 from deploychain.device.archive import write_archive
 from deploychain.device.bundle import BUNDLE_SCHEMA, EngineWish, Golden, TensorFile, WeakRequest
 from deploychain.device.golden import Arrays, measure, score_classes
+from deploychain.device.output import check_output
 from deploychain.environment import package_version
 from deploychain.errors import ConfigError, StageError
 from deploychain.numerics.nodes import DATA_MOVEMENT
@@ -108,6 +109,7 @@ def make_bundle(
     """
     from deploychain.config import load_pipeline
 
+    check_output(target)
     pipeline = load_pipeline(pipeline_file)
     have = _artifacts(pipeline, run_dir)
     if "onnx-fp32" not in have:
@@ -251,12 +253,20 @@ def _golden(
             )
         )
     saved = _save(inputs, "golden/input", files, scratch)
+    fixed = _fixed(next(iter(models.values())))
     targets = None
     if isinstance(data.targets, np.ndarray) and data.targets.dtype.kind in "iu" and data.targets.ndim == 1:
         targets = _save({"targets": data.targets}, "golden/targets", files, scratch)[0]
     digest = data_sha256(data.inputs, data.targets)
-    golden = Golden(data.samples, digest, saved, "onnx-fp32", outputs, targets, data.classes)
+    golden = Golden(data.samples, digest, saved, "onnx-fp32", outputs, targets, data.classes, fixed)
     return golden, tuple(evals), inputs
+
+
+def _fixed(model: Path) -> dict[str, tuple[int, ...]]:
+    """Inputs without a dynamic axis: their engines run at this one shape."""
+    from deploychain.backends.onnx_inputs import network_inputs
+
+    return {name: tuple(spec.shape) for name, (spec, _) in network_inputs(model).items() if not spec.dynamic}
 
 
 def _named(model: Path, data: _Data) -> Arrays:

@@ -47,7 +47,8 @@ class EngineCache:
     """Engines of one bundle on this device."""
 
     def __init__(self, root: Path, bundle: str) -> None:
-        self.root = root / re.sub(r"[^A-Za-z0-9._-]", "_", bundle)
+        # Absolute: builders run in folders of their own.
+        self.root = root.absolute() / re.sub(r"[^A-Za-z0-9._-]", "_", bundle)
 
     @contextmanager
     def locked(self) -> Iterator[None]:

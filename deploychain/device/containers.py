@@ -111,7 +111,8 @@ def choose_tool(wanted: str) -> str:
         if shutil.which(tool):
             return tool
     missing = f"{wanted} is not installed" if wanted != "auto" else f"none of {', '.join(TOOLS)} is installed"
-    raise CapabilityError(missing, remedy="sudo apt-get install docker.io")
+    package = "docker.io docker-buildx" if wanted in ("auto", "docker") else wanted
+    raise CapabilityError(missing, remedy=f"sudo apt-get install {package}")
 
 
 def build_command(tool: str, image: Image, context: Path, *, revision: str = "unknown") -> list[str]:
@@ -161,7 +162,9 @@ def run_command(
     command += gpu_options(tool, image, machine)
     for number in gpu_groups() if groups is None else groups:
         command += ["--group-add", str(number)]
-    command += ["--volume", f"{engines}:/engines"]
+    # A bare name is a volume to every tool, also where a folder of that name lies here.
+    place = str(Path(engines).resolve()) if Path(engines).is_dir() or "/" in engines else engines
+    command += ["--volume", f"{place}:/engines"]
     if machine.l4t is not None:  # so that the container can tell which JetPack it runs on
         command += ["--volume", "/etc/nv_tegra_release:/etc/nv_tegra_release:ro"]
     if bundle is not None:
@@ -292,6 +295,11 @@ _USUAL: tuple[tuple[str, str, str], ...] = (
         r"libnvdla_compiler\.so|libcuda\.so\.1: cannot open",
         "TensorRT was loaded without the host's NVIDIA libraries",
         "they are there at run time only: start with --runtime nvidia, and load no TensorRT during the build",
+    ),
+    (
+        r"--mount option requires BuildKit|BuildKit is enabled but the buildx component is missing",
+        "this docker builds without BuildKit",
+        "sudo apt-get install docker-buildx (Ubuntu's package; docker-buildx-plugin in Docker's own repository)",
     ),
     (
         r"port is already allocated|address already in use",

@@ -61,7 +61,7 @@ def explain(ended: Ended, log: Path, timeout: float) -> Failure:
             f"{place} ({parse.group(2)}) is not supported{said}",
             "replace that operator in the model, or move it out of the network",
         )
-    return Failure(f"trtexec ended with status {ended.status}; {_last_error(text)}", "the log says more")
+    return Failure(f"trtexec ended with status {ended.status}; {_last_error(text)}", "read the log")
 
 
 # Fragments of messages, in the order in which they decide.

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from deploychain.artifact import sha256_of
 from deploychain.device.result import DeviceResult, EngineResult, read_result
 from deploychain.errors import ArtifactError, DeploychainError
-from deploychain.numerics.scores import read_scores
+from deploychain.numerics.scores import data_sha256, read_scores
 from deploychain.records import COMPARISON_SCHEMA, Comparison, EvalReport, Provenance, to_json
 from deploychain.task import score
 
@@ -93,8 +94,14 @@ def _check_models(result: DeviceResult, run_dir: Path, file: Path) -> None:
         own |= {a.kind: a.sha256 for a in record.artifacts} if record else {}
     if not own:
         raise ArtifactError("this folder holds no run with models", where=str(run_dir), remedy="name the run folder")
-    for kind in _KINDS:
-        theirs = result.models.get(f"models/{kind}/model.onnx")
+    named = {kind: result.models.get(f"models/{kind}/model.onnx") for kind in _KINDS}
+    if not any(named[kind] for kind in _KINDS if kind in own):
+        raise ArtifactError(
+            "the result does not say from which of this run's models the engines were built",
+            where=str(file),
+            remedy="copy it from the device again",
+        )
+    for kind, theirs in named.items():
         if theirs is not None and kind in own and own[kind] != theirs:
             raise ArtifactError(
                 f"the device built another {kind} model (sha256 {theirs[:12]}) than this run has ({own[kind][:12]})",
@@ -117,7 +124,10 @@ def _task(result: DeviceResult, pipeline: Path | None, notes: list[str]) -> tupl
         notes.append(f"the task's metrics were not taken: {error}")
         return None, None
     task = ref.load()
-    _, targets = collect_test(task, result.samples)
+    inputs, targets = collect_test(task, result.samples)
+    if result.data_sha256 is not None and data_sha256(inputs, targets) != result.data_sha256:
+        notes.append("the task's test data are not those of the bundle any more: its metrics were not taken")
+        return None, None
     return task, targets
 
 
@@ -156,8 +166,11 @@ def _outputs(engine: EngineResult, folder: Path) -> dict[str, npt.NDArray[Any]]:
         raise ArtifactError(f"{name} is not beside the result", where=str(folder), remedy="copy it from the device too")
     if sha256_of(path) != engine.outputs_sha256:
         raise ArtifactError(f"{name} is not what the device wrote", where=str(path), remedy="copy it again")
-    with np.load(path, allow_pickle=False) as archive:
-        return {key: archive[key] for key in archive.files}
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return {key: archive[key] for key in archive.files}
+    except (OSError, ValueError, EOFError, AttributeError, BadZipFile) as error:  # AttributeError: a lone array
+        raise ArtifactError(f"{name} is no archive of arrays: {error}", where=str(path)) from None
 
 
 def _provenance(result: DeviceResult) -> Provenance:
@@ -176,4 +189,4 @@ def _provenance(result: DeviceResult) -> Provenance:
 
 
 def _slug(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-").lower()[:80] or "device"
+    return re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-.").lower()[:80] or "device"

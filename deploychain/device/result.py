@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from deploychain.device.archive import SURROGATE
 from deploychain.device.fingerprint import Fingerprint
+from deploychain.device.output import check_output
 from deploychain.errors import ArtifactError
 from deploychain.records import EngineReport, EvalReport, Latency, to_json
 
@@ -67,6 +69,7 @@ class DeviceResult:
 
 def write_result(result: DeviceResult, path: Path) -> None:
     """Write the result; whole or not at all."""
+    check_output(path)
     temporary = path.with_name(f".{path.name}.part")
     text = json.dumps(to_json(result), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     with temporary.open("w", encoding="utf-8") as stream:
@@ -87,7 +90,10 @@ def read_result(path: Path) -> DeviceResult:
     try:
         if path.stat().st_size > MAX_RESULT:
             raise ArtifactError("the file is too large for a device result", where=str(path))
-        raw: Any = json.loads(path.read_text(encoding="utf-8"))
+        content = path.read_bytes()
+        if SURROGATE.search(content):
+            raise ValueError("it holds half a character")
+        raw: Any = json.loads(content.decode("utf-8"))
     except OSError as error:
         raise ArtifactError(f"cannot read the device result: {error.strerror}", where=str(path)) from None
     except (ValueError, RecursionError) as error:

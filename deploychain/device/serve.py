@@ -15,15 +15,16 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from deploychain.console import Progress
 from deploychain.device.backend import DeviceSettings
 from deploychain.device.build import DeviceBuild
+from deploychain.device.output import check_output
 from deploychain.device.result import DeviceResult, write_result
 from deploychain.device.versions import Version
 from deploychain.errors import CapabilityError, DeploychainError
@@ -32,8 +33,8 @@ from deploychain.machine import Machine, look
 State = Literal["starting", "building", "ready", "broken"]
 HEALTH_SCHEMA = "deploychain.health/1"
 _HTTP = {"starting": 503, "building": 503, "ready": 200, "broken": 500}
-# A live process renews its state while it builds; an older one has died or hangs.
-STALE_SECONDS = 120.0
+# A live process renews its state; an older one has died or hangs.
+STALE_SECONDS, RENEW_SECONDS = 120.0, 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,18 @@ class HealthBoard:
                 return
             self._last = now
             self.health = Health(state, elapsed=round(now - self._start, 1), updated=time.time(), **more)
-            part = self._file.with_name(f".{self._file.name}.part")
+            self._write()
+
+    def renew(self) -> None:
+        """A sign of life: the state is as it was."""
+        with self._lock:
+            self.health = replace(self.health, updated=time.time())
+            self._write()
+
+    def _write(self) -> None:
+        part = self._file.with_name(f".{self._file.name}.part")
+        # A full disk must not end the process: the page goes on, and the file grows stale, which counts as broken.
+        with suppress(OSError):
             part.write_text(json.dumps(asdict(self.health)) + "\n", encoding="utf-8")
             part.replace(self._file)
 
@@ -121,21 +133,31 @@ def serve(
     result_file: Path,
     host: str,
     port: int,
-    wait: Callable[[], None],
+    wait: Callable[[float], None],
     note: Callable[[str], None] = lambda text: None,
-) -> Health:
-    """Build, publish the state, and stay until ``wait`` returns. A failure is a state, not an exit.
+) -> NoReturn:
+    """Build, publish the state, and stay until interrupted. A failure is a state, not an exit.
 
-    Returns:
-        The last state.
+    Args:
+        wait: sleeps for the given seconds.
+
+    Raises:
+        ConfigError: the state file cannot be written.
+        CapabilityError: the port cannot be had.
+        KeyboardInterrupt: it was stopped; the state says so.
     """
+    check_output(state_file, "--state")
     board = HealthBoard(state_file)
     board.set("starting")
-    with board.page(host, port) as bound:
-        note(f"health on http://{host}:{bound}/health and in {state_file}")
-        _bring_up(bundle, settings, board, result_file, note)
-        wait()
-    return board.health
+    try:
+        with board.page(host, port) as bound:
+            note(f"health on http://{host}:{bound}/health and in {state_file}")
+            _bring_up(bundle, settings, board, result_file, note)
+            while True:
+                wait(RENEW_SECONDS)
+                board.renew()
+    finally:
+        board.set("broken", detail="the server has stopped", remedy="start `deploychain device serve`")
 
 
 def _bring_up(
@@ -166,6 +188,14 @@ def _conclude(result: DeviceResult, board: HealthBoard, result_file: Path, notes
     if failed:
         detail = "; ".join(f"{e.name}: {e.report.reason}" for e in failed)
         board.set("broken", detail=detail, remedy=failed[0].remedy, engines=engines, notes=notes)
+        return
+    # Built is not enough: an engine that cannot be run is none to serve.
+    silent = [e for e in result.engines if e.evaluation is not None and not e.evaluation.ran]
+    if silent:
+        detail = "; ".join(
+            f"{e.name} was built and does not run: {e.evaluation.reason}" for e in silent if e.evaluation
+        )
+        board.set("broken", detail=detail, engines=engines, result=str(result_file), notes=notes)
     else:
         board.set("ready", engines=engines, result=str(result_file), notes=notes)
 
@@ -228,7 +258,7 @@ def read_health(file: Path, *, now: float | None = None) -> Health:
     except (OSError, ValueError, TypeError) as error:
         return Health("broken", detail=f"no state in {file}: {error}", remedy="start `deploychain device serve`")
     age = (time.time() if now is None else now) - health.updated
-    if health.state in ("starting", "building") and age > STALE_SECONDS:
+    if health.state != "broken" and age > STALE_SECONDS:
         detail = f"no sign of life for {age:.0f} s while {health.state} ({health.detail})"
         return Health("broken", detail=detail, remedy="look at the container's log")
     return health

@@ -39,6 +39,9 @@ _PHASES = (
 )
 
 
+_NOT_FINITE = re.compile(r"([\[,])(\s*)(-?)(?:(nan)|inf)(?=\s*[\],])")
+
+
 @dataclass(frozen=True, slots=True)
 class Built:
     """The outcome of one build."""
@@ -93,7 +96,7 @@ class Trtexec:
         if tool.version is None:
             remedy = "start the container with --runtime nvidia" if "libnv" in tool.problem else "reinstall TensorRT"
             raise CapabilityError(f"trtexec does not run: {tool.problem}", where=tool.path, remedy=remedy)
-        return cls(Path(tool.path), tool.version)
+        return cls(Path(tool.path).absolute(), tool.version)  # it runs in folders of its own
 
     def build(
         self,
@@ -244,13 +247,13 @@ def batch_limits(inputs: Arrays, profiles: Mapping[str, Shapes]) -> tuple[int, i
 
 
 def read_outputs(path: Path) -> Arrays:
-    """``--exportOutput``: a list of name, dimensions (``8x10``) and values.
+    """``--exportOutput``: a list of name, dimensions (``8x10``) and values, not finite ones as C++ prints them.
 
     Raises:
         ArtifactError: it is missing or cut, or has another form.
     """
     try:
-        rows = json.loads(path.read_text(encoding="utf-8"))
+        rows = json.loads(_NOT_FINITE.sub(_json_word, path.read_text(encoding="utf-8")))
         arrays: Arrays = {}
         for row in rows:
             dims = tuple(int(n) for n in str(row["dimensions"]).split("x") if n not in ("", "scalar"))
@@ -260,6 +263,10 @@ def read_outputs(path: Path) -> Arrays:
         raise ArtifactError(f"trtexec wrote no outputs: {error.strerror}", where=str(path)) from None
     except (ValueError, KeyError, TypeError) as error:
         raise ArtifactError(f"the outputs of trtexec cannot be read: {error}", where=str(path)) from None
+
+
+def _json_word(found: re.Match[str]) -> str:
+    return f"{found[1]}{found[2]}{'NaN' if found[4] else found[3] + 'Infinity'}"
 
 
 def read_times(path: Path) -> tuple[float, ...]:

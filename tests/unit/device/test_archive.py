@@ -62,7 +62,7 @@ def test_equal_content_gives_equal_bytes(bundle: Path, tmp_path: Path) -> None:
 
 def test_ordinary_tar_tools_read_it(bundle: Path) -> None:
     with tarfile.open(bundle) as tar:
-        assert tar.getnames() == ["manifest.json", *sorted(FILES)]
+        assert tar.getnames() == ["manifest.json", *sorted(FILES), "manifest.sha256"]
 
 
 def test_every_cut_and_every_damaged_byte_is_seen(bundle: Path, tmp_path: Path) -> None:
@@ -73,10 +73,7 @@ def test_every_cut_and_every_damaged_byte_is_seen(bundle: Path, tmp_path: Path) 
         broken.write_bytes(whole[:size])
         with pytest.raises(ArtifactError):
             ArchiveReader(broken).verify()
-    manifest = range(512, 512 + len(json.dumps(ArchiveReader(bundle).read_manifest(), indent=1, sort_keys=True)) + 1)
     for place in range(0, end, 13):
-        if place in manifest:
-            continue  # its words are free as long as the promises in it hold; see the lying manifests below
         broken.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
         with pytest.raises(ArtifactError):
             ArchiveReader(broken).verify()
@@ -104,6 +101,10 @@ def hostile(
             tar.addfile(info, io.BytesIO(content))
         else:
             tar.addfile(info)
+        seal = f"{hashlib.sha256(text).hexdigest()}  manifest.json\n".encode()
+        last = tarfile.TarInfo("manifest.sha256")
+        last.size = len(seal)
+        tar.addfile(last, io.BytesIO(seal))
     return target
 
 

@@ -110,6 +110,8 @@ def test_building_then_ready(tmp_path: Path, servers: list[Server]) -> None:
     assert server.health()[0] == 0
     assert json.loads((tmp_path / "device-result.json").read_text())["bundle"] == "tiny"
     assert server.stop() == 0
+    status, words = server.health()
+    assert status == 1 and "stopped" in words
 
 
 def test_a_build_that_takes_long_is_healthy_and_not_ready(tmp_path: Path, servers: list[Server]) -> None:
@@ -154,7 +156,8 @@ def test_a_silent_process_is_broken(tmp_path: Path) -> None:
     stale = read_health(state, now=1000.0 + STALE_SECONDS + 1)
     assert stale.state == "broken" and "build fp16" in stale.detail
     state.write_text(json.dumps({**content, "state": "ready"}))
-    assert read_health(state, now=1e9).state == "ready"  # nothing is left to renew
+    assert read_health(state, now=1000.0 + STALE_SECONDS - 1).state == "ready"
+    assert read_health(state, now=1000.0 + STALE_SECONDS + 1).state == "broken"  # a killed server renews nothing
     state.write_text("{")
     assert read_health(state).state == "broken"
 
