@@ -24,7 +24,7 @@ _SKIP_WORDS = ("] [V] ", "] VERBOSE: ")
 _LAYER_LINE = re.compile(r"Layer\(|Layers:|[Ll]ayer [Ii]nformation:")  # not the "(Unnamed Layer* 7)" of auto-tuning
 _BEGINS = ("&&&&", "Layer(", "Name: ", "[TRT] ", "[TensorRT] ")
 _KEPT_RUNS = 200
-_MAX_HELD = 100_000
+_MAX_HELD, _MAX_TEARS = 100_000, 4  # of one line: only a hostile file tears it in more pieces
 
 
 def layer_bound(size: int) -> int:
@@ -46,6 +46,7 @@ class LogReader:
         self.banners = 0
         self.stamped = 0
         self.torn = 0
+        self._joined = 0
         self.held = ""  # the head of a torn line, whose tail is still to come
         self.json_hint = False  # layer JSON stands somewhere in the text
 
@@ -53,6 +54,8 @@ class LogReader:
         """Take one clean line."""
         if self.held:
             line = self._mended(line)
+        else:
+            self._joined = 0
         at = line.find("&&&& ")
         if at >= 0:
             found = _BANNER.search(line, at)
@@ -91,7 +94,7 @@ class LogReader:
     def _tear(self, head: str) -> None:
         """Keep the head of a line into which another stream wrote: its tail stands on a line of its own."""
         self.torn += 1
-        if len(head) < _MAX_HELD:
+        if len(head) < _MAX_HELD and self._joined < _MAX_TEARS:
             self.held = head
         else:
             self._whole(head)
@@ -106,6 +109,7 @@ class LogReader:
         own = found is not None or not line.strip() or line.startswith(_BEGINS)
         if not own or _STAMP_ALONE.fullmatch(self.held):
             line, self.held = self.held + line, ""
+            self._joined += 1
         else:
             self.release()
         return line
