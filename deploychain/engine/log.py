@@ -15,7 +15,9 @@ _BANNER = re.compile(
     r"&&&& (RUNNING|PASSED|FAILED|WAIVED) ([^\s\"'`]+(?: \[TensorRT v\d+\])?(?: \[b\d+\])?(?:\s*$| #.*$))", re.S
 )
 _TIMED = re.compile(r"\[\d\d/\d\d/\d{4}-\d\d:\d\d:\d\d\] (?:\[TRT\] )?\[([FEWIV])\](?: \[TRT\])?(?: |$)")
-_STAMP_ALONE = re.compile(r"\[\d\d/\d\d/\d{4}-\d\d:\d\d:\d\d\] ?(?:\[[FEWIV]?\]?)?")  # a line torn just behind it
+_STAMP_ALONE = re.compile(
+    r"\[\d[\d/:-]{0,18}(?:\] ?(?:\[[FEWIV]?\]?)?)?"
+)  # a line torn inside its stamp, or just behind
 _UNTIMED = re.compile(r"(?:\[TRT\] )?\[([FEWIV])\](?: \[TRT\])?(?: |$)")
 # TensorRT 7's Python logger, and the usual form of people's own `ILogger`.
 _WORDED = re.compile(r"\[(?:TensorRT|TRT)\] \[?(VERBOSE|INFO|WARNING|ERROR|INTERNAL[ _]ERROR)(?::|\]:?) ")

@@ -330,6 +330,8 @@ TABLE = (
         ("conv 1", 4),
         ("] [I]        4.00", 2),
         ("] [I] Selected", 1),
+        ("] [I] Selected", -2),
+        ("] [I]        4.00", -2),
     ],
 )
 def test_a_torn_line_is_mended(tmp_path: Path, anchor: str, offset: int) -> None:
