@@ -20,7 +20,6 @@ _MAX_LINE = 1 << 20  # characters; a longer line is handed out in pieces
 
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]{0,300}(?:\x07|\x1b\\)|[()][A-B0-2])")
 
-STAMP = re.compile(r"\[\d\d/\d\d/\d{4}-\d\d:\d\d:\d\d\] ")
 _MARKS = re.compile(
     r"\[\d\d/\d\d/\d{4}-\d\d:\d\d:\d\d\] |&&&& [A-Z_]+ |\[[FEWIV]\] |\[TRT\] \[|\[TensorRT\] [A-Z]"
     r"|Name: (?=.*, LayerType: )"
