@@ -125,6 +125,19 @@ def test_the_action_passes_its_options_on(place: Path) -> None:
     assert (code, outputs) == (4, {"verdict": "incomplete"})
 
 
+def test_a_verdict_of_before_is_not_told_again(place: Path) -> None:
+    assert run_action(place, run="runs/a good run")[1] == {"verdict": "pass"}
+    (place / "tools" / "deploychain").write_text("#!/bin/bash\nexit 4\n")
+    code, outputs, text = run_action(place, run="runs/bad")
+    assert (code, outputs) == (4, {"verdict": "incomplete"}), text
+
+
+def test_a_folder_that_cannot_be_written_is_no_regression(place: Path) -> None:
+    code, outputs, text = run_action(place, run="runs/a good run", out="gate.yaml")
+    assert (code, outputs) == (4, {"verdict": "incomplete"}), text
+    assert "Traceback" not in text
+
+
 def test_an_input_is_data(place: Path) -> None:
     run_action(place, run="$(touch hacked); touch hacked", expect_change="tensorrt")
     run_action(place, run="--help")
