@@ -63,6 +63,8 @@ def run(request: Request) -> Result:
     settings = load_settings(start, select=request.select, ignore=request.ignore, fail_on=request.fail_on)
     if request.dtype_map and not request.model:
         raise ConfigError("there is no model to map", where="--dtype-map", remedy="give --model task.py:Task as well")
+    if request.opset is not None and not request.onnx:
+        raise ConfigError("there is no ONNX file to compare", where="--opset", remedy="give --onnx FILE as well")
     report = audit_paths(request.paths, settings) if request.paths else AuditReport()
     if request.model:
         from deploychain.backends.amp_model_rules import audit_task

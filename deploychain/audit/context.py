@@ -55,6 +55,10 @@ class Context:
         self.text = source.text
 
     @cached_property
+    def lines(self) -> list[str]:
+        return self.text.split("\n")
+
+    @cached_property
     def symbols(self) -> Symbols:
         return Symbols(self.source)
 
@@ -67,6 +71,11 @@ class Context:
         if not any(word in self.text for word in ("backward", "scaler", "Scaler")):
             return []
         return GraphBuilder(self.symbols, self.amp).graphs()
+
+    def unfinished(self) -> list[int]:
+        """Lines of the functions whose paths were too many: what was not found there may still be there."""
+        made = self.__dict__.get("graphs", [])
+        return sorted(getattr(g.root.node, "lineno", 1) for g in made if g.exhausted)
 
     @cached_property
     def walk(self) -> DtypeWalk:
@@ -81,7 +90,11 @@ class Context:
 
     def finding(self, rule: str, node: ast.AST, severity: Severity, message: str, fix: str) -> Finding:
         """A finding at a node of the syntax tree."""
-        line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1
+        line, offset = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
+        # ast counts bytes of UTF-8, editors and SARIF count characters
+        column = (
+            len(self.lines[line - 1].encode()[:offset].decode(errors="ignore")) + 1 if line <= len(self.lines) else 1
+        )
         return Finding(self.source.path, line, column, rule, severity, message, fix)
 
     def calls(self, *names: str) -> Iterator[tuple[ast.Call, Scope]]:

@@ -90,7 +90,7 @@ class _Build:
         entry = self._node(0)
         self.returns.append([])
         self._function(self.root, {}, [(entry, ())])
-        return Graph(self.root, self.nodes, self.loop_kinds, self.around)
+        return Graph(self.root, self.nodes, self.loop_kinds, self.around, cut=len(self.nodes) > _MAX_NODES)
 
     def _function(self, scope: Scope, names: dict[str, str], frontier: list[Edge]) -> list[Edge]:
         self.stack.append(scope)

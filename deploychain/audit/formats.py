@@ -31,7 +31,8 @@ def summary(report: AuditReport) -> str:
     text = ", ".join(f"{n} {s.value}{'' if n == 1 else 's'}" for s, n in counts.items())
     tail = f", {report.suppressed} ignored by comments" if report.suppressed else ""
     files = f"{report.files} file{'' if report.files == 1 else 's'}"
-    unread = f", {len(report.problems)} of them not audited" if report.problems else ""
+    incomplete = len({p.path for p in report.problems})
+    unread = f", {incomplete} of them not or not fully audited" if incomplete else ""
     return f"{text}{tail} in {files}{unread}"
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from deploychain.audit.astnames import Scope
 from deploychain.audit.events import Event
 
 Guard = tuple[str, bool]
-_MAX_STATES = 6000
+_MAX_STATES = 6000  # of one search
+_BUDGET = 200_000  # of all searches in one graph: hand-written training code needs a few thousand
 
 
 @dataclass(eq=False)
@@ -32,6 +34,22 @@ class Graph:
     nodes: list[Node]
     loop_kinds: dict[int, ast.AST]
     inner_loops: dict[int, int]  # loop -> loop around it
+    left: int = _BUDGET
+    cut: bool = False  # the function has more statements than a graph takes
+
+    @property
+    def exhausted(self) -> bool:
+        """Some paths were not followed: what was not found may still be there."""
+        return self.left <= 0 or self.cut
+
+    @cached_property
+    def asked_again(self) -> frozenset[str]:
+        """Conditions that a path can meet twice: of two nodes, or of one in a loop. Only these are remembered."""
+        askers: dict[str, int] = {}
+        for node in self.nodes:
+            for text in {t for _, guards in node.succ for t, _ in guards}:
+                askers[text] = askers.get(text, 0) + (2 if node.loops else 1)
+        return frozenset(t for t, count in askers.items() if count > 1 and _pure(t))
 
     def events(self, *kinds: str) -> list[tuple[Node, Event]]:
         return [(n, e) for n in self.nodes for e in n.events if e.kind in kinds]
@@ -65,12 +83,16 @@ def search(
             return Path(later, start)
         if stop(later):
             return None
-    assumed = {t: v for t, v in start.guards if _pure(t)}
+    if graph.left <= 0:
+        return None
+    assumed = {t: v for t, v in start.guards if t in graph.asked_again}
     stack: list[tuple[Node, dict[str, bool]]] = [(start, assumed)]
     seen: set[tuple[int, frozenset[Guard]]] = set()
     stops = [n.number for n in graph.nodes if any(stop(e) for e in n.events)]
     first = True
-    while stack:
+    graph.left -= len(graph.nodes) // 50  # looking for the stops is work as well
+    while stack and graph.left > 0:
+        graph.left -= 1
         node, known = stack.pop()
         state = (node.number, frozenset(known.items()))
         if not first:  # the start itself may be the goal, one iteration later
@@ -100,7 +122,7 @@ def search(
         if len(live) > 1 and node.branches and not strict and not node.once:
             live = _doubtful(node, live, stops)
         for target, guards in live:
-            made = known if not guards else {**known, **{t: v for t, v in guards if _pure(t)}}
+            made = known if not guards else {**known, **{t: v for t, v in guards if t in graph.asked_again}}
             stack.append((target, made))
     return None
 

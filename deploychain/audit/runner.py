@@ -48,7 +48,8 @@ def audit_paths(paths: Sequence[Path], settings: AuditSettings | None = None) ->
         suppressed += dropped
         problems += failed
     findings.sort(key=lambda f: f.order)
-    return AuditReport(tuple(findings), files, tuple(problems), suppressed)
+    notes = () if found else ("no Python file or notebook was found",)
+    return AuditReport(tuple(findings), files, tuple(problems), suppressed, notes)
 
 
 FileResult = tuple[list[Finding], int, list[Problem]]
@@ -71,7 +72,8 @@ def _audit_file(path: Path, rules: tuple[str, ...]) -> FileResult:
     except UnreadableSource as error:
         return [], 0, [Problem(str(path), str(error))]
     known = load_rules()
-    return audit_source(source, [known[name] for name in rules])
+    kept, dropped, failed = audit_source(source, [known[name] for name in rules])
+    return kept, dropped, [*(Problem(str(path), text) for text in source.left_out), *failed]
 
 
 def audit_text(text: str, path: str = "<string>", settings: AuditSettings | None = None) -> AuditReport:
@@ -108,6 +110,12 @@ def audit_source(source: Source, rules: Iterable[Rule]) -> FileResult:
                     kept.setdefault((finding.line, finding.column, finding.rule), finding)
         except RecursionError:
             problems.append(Problem(source.path, f"{rule.id} could not be checked: the code is nested too deeply"))
+    for line in context.unfinished():
+        problems.append(
+            Problem(
+                source.path, f"too many paths to follow them all from line {line}: R02, R03, R07 and R28 are incomplete"
+            )
+        )
     return [_in_cell(source, f) for f in kept.values()], suppressed, problems
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import io
 import json
+import os
 import re
+import stat
 import tokenize
 import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 MAX_BYTES = 2_000_000  # hand-written training code is far smaller; generated files of 5 MB take minutes to analyse
@@ -29,6 +31,7 @@ SKIPPED_FOLDERS = frozenset(
     }
 )
 _IGNORE = re.compile(r"#\s*deploychain:\s*ignore\[([A-Za-z0-9,\s]+)\]")
+_ASSIGNED_MAGIC = re.compile(r"^(\s*[\w, .]+=\s*)[!%]\S")
 _PYTHON_2 = re.compile(
     r"^\s*(print\s+[\"'\w]|except\s+[\w.]+\s*,\s*\w+\s*:|raise\s+\w+\s*,|exec\s+[\"'])", re.MULTILINE
 )
@@ -47,16 +50,17 @@ class Source:
     tree: ast.Module
     cells: tuple[tuple[int, int], ...] = ()
     ignored: dict[int, frozenset[str]] = field(default_factory=dict)  # line -> rules
+    left_out: tuple[str, ...] = ()  # cells of a notebook that are no Python, and why
 
 
 def discover(paths: Iterable[Path], exclude: Iterable[str] = ()) -> Iterator[Path]:
     """Python files and notebooks below the given paths, sorted, each once. Named files are always taken."""
     patterns = tuple(exclude)
-    seen: set[Path] = set()
+    seen: set[str] = set()
     for path in paths:
         found = [path] if not path.is_dir() else sorted(_walk(path, patterns))
         for file in found:
-            key = file.resolve()
+            key = os.path.realpath(file)  # Path.resolve raises on a link to itself
             if key not in seen:
                 seen.add(key)
                 yield file
@@ -66,6 +70,7 @@ def _walk(folder: Path, exclude: tuple[str, ...]) -> Iterator[Path]:
     try:
         entries = sorted(folder.iterdir())
     except OSError:
+        yield folder  # `load` says why it cannot be read
         return
     for entry in entries:
         if any(entry.match(pattern) for pattern in exclude):
@@ -86,14 +91,20 @@ def load(path: Path) -> Source:
         UnreadableSource: the file cannot be read, decoded or parsed as Python 3, or is too large.
     """
     try:
-        size = path.stat().st_size
+        found = path.stat()
+        size = found.st_size
+        if stat.S_ISDIR(found.st_mode):
+            next(path.iterdir(), None)  # raises where it may not be read
+        if not stat.S_ISREG(found.st_mode):
+            raise UnreadableSource("not a file: a folder, pipe, socket or device")  # reading a pipe would wait for ever
         if size > MAX_BYTES:
             raise UnreadableSource(f"{size / 1e6:.1f} MB: larger than the {MAX_BYTES / 1e6:.0f} MB that are analysed")
         data = path.read_bytes()
     except OSError as error:
         raise UnreadableSource(f"cannot be read: {error.strerror}") from None
     if path.suffix == ".ipynb":
-        return parse(str(path), *_notebook(data))
+        text, cells, left_out = _notebook(data)
+        return replace(parse(str(path), text, cells), left_out=left_out)
     return parse(str(path), _decode(data))
 
 
@@ -109,39 +120,74 @@ def _decode(data: bytes) -> str:
         raise UnreadableSource(f"not valid {error.encoding}: byte {error.start} cannot be decoded") from None
 
 
-def _notebook(data: bytes) -> tuple[str, tuple[tuple[int, int], ...]]:
+def _notebook(data: bytes) -> tuple[str, tuple[tuple[int, int], ...], tuple[str, ...]]:
+    """(text of the code cells, place of each line, what was left out) of a notebook."""
     try:
         document = json.loads(data)
-        cells = document["cells"]
-        if not isinstance(cells, list):
-            raise TypeError("cells is not a list")
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise UnreadableSource(f"not a notebook: {error!r}") from None
+    except (ValueError, RecursionError) as error:
+        raise UnreadableSource(f"not a notebook: {error}") from None
+    cells = document.get("cells") if isinstance(document, dict) else None
+    if not isinstance(cells, list):
+        raise UnreadableSource("not a notebook: no list of cells (notebook format 4 has one)")
     lines: list[str] = []
     places: list[tuple[int, int]] = []
+    left_out: list[str] = []
     for number, cell in enumerate(cells, start=1):
         if not isinstance(cell, dict) or cell.get("cell_type") != "code":
             continue
         source = cell.get("source", "")
         text = "".join(map(str, source)) if isinstance(source, list) else str(source)
-        if text.lstrip().startswith("%%") and not text.lstrip().startswith(("%%time", "%%capture")):
+        if text.lstrip().startswith("%%") and not text.lstrip().startswith(("%%time", "%%capture", "%%prun")):
             continue  # another language
-        for offset, line in enumerate(text.splitlines(), start=1):
-            lines.append(_without_magic(line))
+        text, wrong = _python_of(text)
+        if wrong:
+            left_out.append(f"cell {number}, {wrong}")
+            continue
+        for offset, line in enumerate(text.split("\n"), start=1):
+            lines.append(line)
             places.append((number, offset))
-    return "\n".join(lines) + "\n", tuple(places)
+    return "\n".join(lines) + "\n", tuple(places), tuple(left_out)
 
 
-def _without_magic(line: str) -> str:
-    stripped = line.lstrip()
-    if stripped.startswith(("%", "!", "?")) or (stripped.endswith("?") and "=" not in stripped):
-        return line[: len(line) - len(stripped)] + "pass"
-    return line
+def _python_of(cell: str) -> tuple[str, str]:
+    """A cell as plain Python with as many lines, and why that cannot be had."""
+    text = cell.replace("\r\n", "\n").replace("\r", "\n")
+    if _syntax_error(text) is None:
+        return text, ""  # `% name` on a line of its own may be the end of an expression
+    lines = []
+    continued = False
+    for line in text.split("\n"):
+        body = line.lstrip()
+        command = body.startswith(("%", "!", "?"))
+        indent = line[: len(line) - len(body)]
+        if continued:
+            lines.append("")
+        elif command or (body.endswith("?") and "=" not in body):
+            lines.append(indent + "pass")
+        elif assigned := _ASSIGNED_MAGIC.match(line):
+            lines.append(assigned[1] + "None")  # files = !ls
+        else:
+            lines.append(line)
+        continued = (command or continued) and body.endswith("\\")
+    plain = "\n".join(lines)
+    return plain, _syntax_error(plain) or ""
+
+
+def _syntax_error(text: str) -> str | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(text, "<cell>", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    except SyntaxError as error:
+        return f"line {error.lineno}: syntax error: {error.msg}"
+    except (ValueError, RecursionError, MemoryError) as error:
+        return f"cannot be parsed: {error or type(error).__name__}"
+    return None
 
 
 def parse(path: str, text: str, cells: tuple[tuple[int, int], ...] = ()) -> Source:
     """Parse source text. Raises UnreadableSource with the line of the error."""
-    text = text.replace("\r\n", "\n")
+    text = text.replace("\r\n", "\n").replace("\r", "\n")  # Python takes all three for the end of a line
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes in the user's strings are not our business

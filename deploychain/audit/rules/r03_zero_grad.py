@@ -16,10 +16,11 @@ def check(ctx: Context) -> Iterator[Finding]:
     for graph in ctx.graphs:
         steps = graph.events("scaler-step")
         keys = {e.key for _, e in steps} | {e.key for _, e in graph.events("optimizer-step")}
+        own = {key: _own_backwards(graph, key, keys) for key in {e.key for _, e in steps}}
         for node, event in steps:
             if id(event.node) in done:
                 continue
-            wanted = _own_backwards(graph, event.key, keys)
+            wanted = own[event.key]
 
             def zeroes(e: Event, key: str = event.key, keys: set[str] = keys) -> bool:
                 if e.kind == "opaque":

@@ -10,49 +10,60 @@ from deploychain.audit.astnames import dotted, last_name
 from deploychain.audit.context import ERROR, Context, Rule
 from deploychain.audit.events import Event
 from deploychain.audit.finding import Finding
-from deploychain.audit.paths import search
+from deploychain.audit.paths import Graph, search
 
 
 def check(ctx: Context) -> Iterator[Finding]:
     done: set[int] = set()
     for graph in ctx.graphs:
-        steps = graph.events("scaler-step")
+        groups = list(_by_parameters(ctx, graph))
         for node, event in graph.events("backward"):
-            if event.scaled is not True:
+            if event.scaled is not True or not (graph.events("scaler-step") or event.framework):
                 continue
-            for _, clip in graph.events("clip"):
-                if id(clip.node) in done or not (steps or event.framework):
-                    continue
-                path = search(
+            for clips, unscales in groups:
+                passed: set[int] = set()  # clips that no step follows
+                while path := search(
                     graph, node, event,
-                    goal=lambda e, clip=clip: e is clip,  # type: ignore[misc]
-                    stop=lambda e, clip=clip: e.kind in ("scaler-step", "optimizer-step", "opaque")  # type: ignore[misc]
-                    or (e.kind == "unscale" and not _other_parameters(ctx, e, clip)),
-                )  # fmt: skip
-                if path is None:
-                    continue
-                later = event.framework or search(
-                    graph, path.node, path.goal,
-                    goal=lambda e: e.kind in ("scaler-step", "optimizer-step"), stop=lambda e: e.kind == "backward", strict=True,
-                )  # fmt: skip
-                if not later:
-                    continue
-                done.add(id(path.goal.node))
-                step = next((e for _, e in steps if e.detail), None)
-                scaler, optimizer = (step.detail, step.key) if step is not None else ("scaler", "optimizer")
-                fix = f"{scaler}.unscale_({optimizer if optimizer != '*' else 'optimizer'})\n{ctx.str(path.goal.node)}"
-                if event.framework == "accelerate":
-                    fix = "accelerator.clip_grad_norm_(model.parameters(), max_norm)  # unscales first"
-                elif event.framework == "fabric":
-                    fix = "fabric.clip_gradients(model, optimizer, max_norm=...)"
-                elif event.framework == "Lightning":
-                    fix = 'self.clip_gradients(optimizer, gradient_clip_val=1.0, gradient_clip_algorithm="norm")'
-                yield ctx.finding(
-                    "R07", path.goal.node, ERROR,
-                    f"`{path.goal.detail}` works on gradients that are still multiplied by the scale (65536 at the start): a "
-                    "maximum norm of 1 becomes 1/65536, so the updates all but vanish, and logged norms are off by the scale", fix,
-                )  # fmt: skip
+                    goal=lambda e, clips=clips, passed=passed: id(e) in clips and id(e.node) not in done | passed,  # type: ignore[misc]
+                    stop=lambda e, unscales=unscales: e.kind in ("scaler-step", "optimizer-step", "opaque") or id(e) in unscales,  # type: ignore[misc]
+                ):  # fmt: skip
+                    later = event.framework or search(
+                        graph, path.node, path.goal,
+                        goal=lambda e: e.kind in ("scaler-step", "optimizer-step"), stop=lambda e: e.kind == "backward", strict=True,
+                    )  # fmt: skip
+                    if later:
+                        done.add(id(path.goal.node))
+                        yield _finding(ctx, graph, event, path.goal)
+                    else:
+                        passed.add(id(path.goal.node))
     yield from _lightning_hook(ctx, done)
+
+
+def _by_parameters(ctx: Context, graph: Graph) -> Iterator[tuple[set[int], set[int]]]:
+    """Clips of the same parameters, and the unscale_ calls that may be of these parameters."""
+    groups: dict[tuple[frozenset[str], int], list[Event]] = {}
+    for _, clip in graph.events("clip"):
+        groups.setdefault((frozenset(_modules(clip.node)), id(clip.scope)), []).append(clip)
+    for clips in groups.values():
+        unscales = [e for _, e in graph.events("unscale") if not _other_parameters(ctx, e, clips[0])]
+        yield {id(c) for c in clips}, {id(e) for e in unscales}
+
+
+def _finding(ctx: Context, graph: Graph, event: Event, clip: Event) -> Finding:
+    step = next((e for _, e in graph.events("scaler-step") if e.detail), None)
+    scaler, optimizer = (step.detail, step.key) if step is not None else ("scaler", "optimizer")
+    fix = f"{scaler}.unscale_({optimizer if optimizer != '*' else 'optimizer'})\n{ctx.str(clip.node)}"
+    if event.framework == "accelerate":
+        fix = "accelerator.clip_grad_norm_(model.parameters(), max_norm)  # unscales first"
+    elif event.framework == "fabric":
+        fix = "fabric.clip_gradients(model, optimizer, max_norm=...)"
+    elif event.framework == "Lightning":
+        fix = 'self.clip_gradients(optimizer, gradient_clip_val=1.0, gradient_clip_algorithm="norm")'
+    return ctx.finding(
+        "R07", clip.node, ERROR,
+        f"`{clip.detail}` works on gradients that are still multiplied by the scale (65536 at the start): a "
+        "maximum norm of 1 becomes 1/65536, so the updates all but vanish, and logged norms are off by the scale", fix,
+    )  # fmt: skip
 
 
 def _other_parameters(ctx: Context, unscale: Event, clip: Event) -> bool:

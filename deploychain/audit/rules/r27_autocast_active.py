@@ -37,23 +37,28 @@ def _not_entered(ctx: Context) -> Iterator[Finding]:
 
 
 def _regions(ctx: Context) -> Iterator[Finding]:
+    devices: dict[Scope, set[str]] = {}
     for node in ctx.symbols.nodes(ast.With, ast.AsyncWith, ast.FunctionDef):
         if isinstance(node, ast.With | ast.AsyncWith):
             for item in node.items:
                 region = ctx.amp.region(item.context_expr, ctx.symbols.scope(item.context_expr))
                 if region is not None and region.enabled is not False and not region.framework:
-                    yield from _region(ctx, region, item.context_expr, node.body)
+                    yield from _region(ctx, region, item.context_expr, node.body, devices)
         elif isinstance(node, ast.FunctionDef):
             for decorator in node.decorator_list:
                 region = (
                     ctx.amp.region(decorator, ctx.symbols.scope(decorator)) if isinstance(decorator, ast.Call) else None
                 )
                 if region is not None and region.enabled is not False and not region.framework:
-                    yield from _region(ctx, region, decorator, node.body)
+                    yield from _region(ctx, region, decorator, node.body, devices)
 
 
-def _region(ctx: Context, region: Region, place: ast.expr, body: list[ast.stmt]) -> Iterator[Finding]:
+def _region(
+    ctx: Context, region: Region, place: ast.expr, body: list[ast.stmt], devices: dict[Scope, set[str]]
+) -> Iterator[Finding]:
     scope = ctx.symbols.scope(place)
+    if scope not in devices:
+        devices[scope] = _devices(ctx, scope)
     if region.dtype == "fp32":
         yield ctx.finding(
             "R27", place, ERROR,
@@ -61,14 +66,14 @@ def _region(ctx: Context, region: Region, place: ast.expr, body: list[ast.stmt])
             f'torch.autocast("{region.device if region.device != "?" else "cuda"}", dtype=torch.float16)',
         )  # fmt: skip
         return
-    if region.device == "cpu" and _model_on_cuda(ctx, body, scope):
+    if region.device == "cpu" and devices[scope] == {"cuda"}:
         yield ctx.finding(
             "R27", place, ERROR,
             "this region is for CPU ops, but model and data are on CUDA: one region covers one device type, so nothing is cast",
             'torch.autocast("cuda", dtype=torch.float16)',
         )  # fmt: skip
         return
-    if region.device == "cuda" and _model_on_cpu(ctx, body, scope):
+    if region.device == "cuda" and devices[scope] == {"cpu"} and "cuda.is_available" not in ctx.text:
         yield ctx.finding(
             "R27", place, WARNING,
             "this region is for CUDA ops, but the device here is the CPU: nothing is cast (a CUDA GradScaler disables itself as well)",
@@ -84,7 +89,7 @@ def _region(ctx: Context, region: Region, place: ast.expr, body: list[ast.stmt])
         )  # fmt: skip
 
 
-def _devices(ctx: Context, body: list[ast.stmt], scope: Scope) -> set[str]:
+def _devices(ctx: Context, scope: Scope) -> set[str]:
     """Device types that this function or the module moves modules and tensors to."""
     found: set[str] = set()
     for call in ctx.symbols.calls:
@@ -109,14 +114,6 @@ def _is_dtype(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
         or (isinstance(expr, ast.Attribute) and expr.attr == "dtype")
         or isinstance(expr, ast.Subscript)
     )
-
-
-def _model_on_cuda(ctx: Context, body: list[ast.stmt], scope: Scope) -> bool:
-    return _devices(ctx, body, scope) == {"cuda"}
-
-
-def _model_on_cpu(ctx: Context, body: list[ast.stmt], scope: Scope) -> bool:
-    return _devices(ctx, body, scope) == {"cpu"} and "cuda.is_available" not in ctx.text
 
 
 def _thread(ctx: Context, body: list[ast.stmt]) -> ast.Call | None:
