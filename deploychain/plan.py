@@ -6,9 +6,10 @@ measured numbers behind it; ``pin:`` holds what the user insists on (node name p
 
 from __future__ import annotations
 
+import difflib
 import fnmatch
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from deploychain.errors import ArtifactError, ConfigError, StageError
 from deploychain.records import PLAN_SCHEMA, to_json
 
 PRECISIONS = ("fp32", "fp16", "bf16", "int8")
+_OTHER_TYPES = ("uint8", "int32", "int64", "bool", "fp64")  # of nodes that carry shapes, indices or masks
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +156,14 @@ def read_plan(path: Path) -> Plan:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
         raise ArtifactError(f"{key}: {first['msg']}", where=str(path), remedy="see docs/plan.md for the keys") from None
+    for model in plan.models.values():
+        for node in model.nodes:
+            if node.precision not in (*PRECISIONS, *_OTHER_TYPES):
+                raise ArtifactError(
+                    f"node {node.name!r} has the precision {node.precision!r}",
+                    where=str(path),
+                    remedy=", ".join(PRECISIONS),
+                )
     for pattern, precision in plan.pins.items():
         if precision not in PRECISIONS:
             raise ArtifactError(
@@ -166,7 +176,8 @@ def apply_plan(nodes: Sequence[NodePlan], saved: ModelPlan, pins: Mapping[str, s
     """The saved precisions for the nodes of a model, with pins on top.
 
     Raises:
-        ConfigError: the model has nodes that the plan does not know, or the other way round.
+        ConfigError: the model has nodes that the plan does not know, or the other way round, or a node cannot have
+            the precision that the plan says.
     """
     known = {n.name: n for n in saved.nodes}
     here = {n.name for n in nodes}
@@ -178,14 +189,32 @@ def apply_plan(nodes: Sequence[NodePlan], saved: ModelPlan, pins: Mapping[str, s
             where=missing[0],
             remedy="make a new plan for this model, and compare them with `deploychain plan diff`",
         )
+    low = "bf16" if saved.precision == "bf16" else "fp16"
     made = []
     for node in nodes:
         kept = replace(known[node.name], op=node.op, module=node.module)
+        # An INT8 node keeps its quantisers, whatever is pinned, unless the pin has removed them from this model.
+        may_pin = "int8" not in (kept.precision, node.precision) or node.precision in ("fp32", low)
         for pattern, precision in pins.items():
-            if fnmatch.fnmatchcase(node.name, pattern) and kept.precision in ("fp32", "fp16", "bf16"):
+            if may_pin and kept.precision in PRECISIONS and fnmatch.fnmatchcase(node.name, pattern):
                 kept = replace(kept, precision=precision, rule="pin", reason=f"pinned by {pattern!r}")
+        if kept.precision not in ("fp32", low, node.precision):
+            raise ConfigError(
+                f"the plan says {kept.precision} for {node.name!r}, which can be fp32 or {low} in this model",
+                where=node.name,
+                remedy="edit the plan; only quantisers make a node INT8",
+            )
         made.append(kept)
     return tuple(made)
+
+
+def unmatched(patterns: Iterable[str], names: Sequence[str]) -> tuple[str, str] | None:
+    """The first node name pattern that matches no node, and what to say about it; None when all match."""
+    for pattern in patterns:
+        if not fnmatch.filter(names, pattern):
+            near = difflib.get_close_matches(pattern.strip("*"), names, 3, cutoff=0.4) or names[:3]
+            return pattern, f"nodes have names like {', '.join(near)}"
+    return None
 
 
 def diff(before: Plan, after: Plan) -> tuple[Change, ...]:

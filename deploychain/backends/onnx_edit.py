@@ -72,6 +72,16 @@ def drop_unused_initializers(graph: GraphProto) -> None:
         graph.initializer.extend(copies)
 
 
+def drop_weight_inputs(graph: GraphProto) -> None:
+    """Weights that are listed among the network inputs as well (defaults that a caller could replace) are weights."""
+    weights = {t.name for t in graph.initializer}
+    kept = [v for v in graph.input if v.name not in weights]
+    if len(kept) < len(graph.input):
+        copies = [type(v).FromString(v.SerializeToString()) for v in kept]
+        del graph.input[:]
+        graph.input.extend(copies)
+
+
 def _body_outputs(node: NodeProto) -> Iterator[onnx.ValueInfoProto]:
     for attribute in node.attribute:
         if attribute.type == AttributeProto.GRAPH:

@@ -13,6 +13,7 @@ from deploychain.backends.onnx_edit import (
     captured,
     constants_to_initializers,
     drop_unused_initializers,
+    drop_weight_inputs,
     fold_identities,
     name_nodes,
     sort_topologically,
@@ -89,9 +90,9 @@ def require_fp32(model: ModelProto, where: str) -> None:
 def prepare(model: ModelProto) -> ModelProto:
     """A copy in the form that every step here relies on; its function is unchanged.
 
-    Every node has a unique name, constants are initializers, ``Identity`` of an initializer is folded (the
-    TorchScript exporter shares equal weights that way; left alone, quantiser scales would become FP16), nodes are
-    in topological order, and every tensor's type is inferred.
+    Every node has a unique name, weights are no inputs, constants are initializers, ``Identity`` of an initializer is
+    folded (the TorchScript exporter shares equal weights that way; left alone, quantiser scales would become FP16),
+    nodes are in topological order, and every tensor's type is inferred.
     """
     made = ModelProto()
     made.CopyFrom(model)
@@ -99,6 +100,7 @@ def prepare(model: ModelProto) -> ModelProto:
         made = onnx.inliner.inline_local_functions(made)
     graph = made.graph
     name_nodes(graph)
+    drop_weight_inputs(graph)
     constants_to_initializers(graph)
     fold_identities(graph)
     drop_unused_initializers(graph)
@@ -297,8 +299,8 @@ def _without_weights(model: ModelProto) -> tuple[ModelProto, list[TensorProto]]:
     return skeleton, large
 
 
-def save(model: ModelProto, path: Path) -> None:
-    """Write a model whole or not at all; over 2 GB its weights go to ``<name>.data`` beside it.
+def save(model: ModelProto, path: Path, data: str = "") -> None:
+    """Write a model whole or not at all; over 2 GB its weights go to ``data`` (default ``<name>.data``) beside it.
 
     Raises:
         StageError: the disk is full or the folder cannot be written.
@@ -306,7 +308,7 @@ def save(model: ModelProto, path: Path) -> None:
     temporary = path.with_name(f".{path.name}.part")
     try:
         if is_large(model):
-            data = f"{path.name}.data"
+            data = data or f"{path.name}.data"
             (path.parent / data).unlink(missing_ok=True)
             copy = ModelProto()
             copy.CopyFrom(model)

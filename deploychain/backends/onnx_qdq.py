@@ -43,22 +43,15 @@ def fix_qdq(model: ModelProto) -> tuple[ModelProto, list[QdqFinding]]:
     """
     fixed = onnx_graph.prepare(model)
     before = [f for f in check_qdq(model) if f.fixable]
-    _drop_weight_inputs(fixed.graph)
     _drop_constant_clips(fixed.graph)
     _make_scales_scalar(fixed)
     _dequantise_biases(fixed)
     onnx_graph.drop_unused_initializers(fixed.graph)
-    left = {(f.node, f.kind) for f in check_qdq(fixed)}
+    # Findings name a node without a name by its output; in the prepared model it has got one.
+    known = {n.output[0]: n.name or n.output[0] for n in model.graph.node}
+    names = {n.name: known.get(n.output[0], n.name) for n in fixed.graph.node}
+    left = {(names.get(f.node, f.node), f.kind) for f in check_qdq(fixed)}
     return fixed, [f for f in before if (f.node, f.kind) not in left]
-
-
-def _drop_weight_inputs(graph: GraphProto) -> None:
-    weights = {t.name for t in graph.initializer}
-    kept = [v for v in graph.input if v.name not in weights]
-    if len(kept) < len(graph.input):
-        copies = [type(v).FromString(v.SerializeToString()) for v in kept]
-        del graph.input[:]
-        graph.input.extend(copies)
 
 
 def _drop_constant_clips(graph: GraphProto) -> None:

@@ -128,6 +128,8 @@ def check_command(
     from deploychain.report.plan import print_findings
     from deploychain.stages.plan_file import check_model
 
+    if output is not None and not fix:
+        raise typer.BadParameter("it is written by --fix only", param_hint="-o")
     target = (output or model.with_suffix(".fixed.onnx")) if fix else None
     findings, repaired = check_model(model, target)
     left = [f for f in findings if f.severity == "error" and f not in repaired]

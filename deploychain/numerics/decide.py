@@ -7,10 +7,12 @@ Thresholds: 65504 is the largest FP16 number, 2^-25 the largest magnitude that r
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from deploychain.numerics.islands import quantised_nodes, settle
+from deploychain.numerics.masks import mask_nodes
 from deploychain.numerics.nodes import DATA_MOVEMENT, Constant, NodeInfo, Wiring
 from deploychain.numerics.range import FP16_MAX, FP16_TO_ZERO, TensorRange
 from deploychain.numerics.rules import (
@@ -69,6 +71,7 @@ class _Decision:
         self.findings: list[Finding] = []
         self.grid = {name: f"{sampler} samples a map over {GRID_SIDE} wide" for name, sampler in self._grid_chains()}
         self.quantised = quantised_nodes(infos)
+        self.masks = mask_nodes(infos, ranges, self.wiring)
 
     def run(self) -> tuple[tuple[NodePlan, ...], tuple[Finding, ...]]:
         plans = {info.name: self._plan(info) for info in self.infos}
@@ -185,8 +188,8 @@ class _Decision:
             found = constant.range
             if found.abs_max > self.rules.init_max or found.positive_inf:
                 detail = f"weight {constant.name} reaches {found.abs_max:.4g}, over init_max {self.rules.init_max:g}"
-                mask = self._is_mask(info, constant)
-                severity = "note" if mask else "error" if found.abs_max > FP16_MAX else "warning"
+                masked = info.name in self.masks
+                severity = "note" if masked else "error" if found.abs_max > FP16_MAX else "warning"
                 self._finding(info, "weight-overflow", severity, detail, "kept in FP32")
                 return "weight-overflow", detail
             vanishing = self._vanishing(info, constant)
@@ -203,7 +206,11 @@ class _Decision:
             detail = (
                 f"{'constant' if constant.scalar else 'weight'} {constant.name} = {found.abs_max:.3g} is zero in FP16"
             )
-            self._finding(info, kind, "error", detail, "kept in FP32; or use at least 1e-7 (2^-24 is the smallest)")
+            beside = self._least_beside(info) if constant.scalar else 0.0
+            idle = found.abs_max <= beside * 2.0**-12  # half of FP16's last digit: it changes nothing where it is kept
+            seen = f"; beside values of {beside:.3g} and more, as on these data, it changes nothing" if idle else ""
+            remedy = "kept in FP32; or use at least 1e-7 (2^-24 is the smallest)"
+            self._finding(info, kind, "note" if idle else "error", detail + seen, remedy)
             return "vanishing-constant", detail
         snr = found.storage_snr_db
         if found.count > 1 and info.op not in ("QuantizeLinear", "DequantizeLinear") and snr < 40.0:
@@ -216,6 +223,14 @@ class _Decision:
             )
             return "weight-underflow", detail
         return None
+
+    def _least_beside(self, info: NodeInfo) -> float:
+        """The smallest value that a constant is added to or compared with; 0 where that may be zero or negative."""
+        others = [self.ranges.get(n) for n in info.float_inputs]
+        if info.op not in ("Add", "Max", "Clip") or not others:
+            return 0.0
+        safe = all(r is not None and r.minimum > 0.0 and not r.zeros and not r.non_finite for r in others)
+        return min(r.abs_min for r in others if r is not None) if safe else 0.0
 
     def _by_range(self, info: NodeInfo) -> tuple[str, str] | None:
         if self.low != "fp16":
@@ -231,10 +246,8 @@ class _Decision:
                     "infinite in FP16"
                 )
                 if made_here and info.op not in DATA_MOVEMENT:
-                    masked = found.maximum <= FP16_MAX and any(self._is_mask(info, c) for c in info.constants)
-                    self._finding(
-                        info, "overflow", "note" if masked else "error", detail, "kept in FP32; or scale before"
-                    )
+                    severity = "note" if info.name in self.masks else "error"
+                    self._finding(info, "overflow", severity, detail, "kept in FP32; or scale before")
                 return "overflow", detail
             if made_here and found.abs_max > NEAR_MAX and info.op not in DATA_MOVEMENT:
                 detail = f"{name} reaches {found.abs_max:.4g}: other data may take it over 65504"
@@ -293,9 +306,13 @@ class _Decision:
         snr = self.local_snr.get(info.name)
         if snr is None or not self.rules.judge_local or snr >= LOCAL_SNR_WARNING_DB[self.low]:
             return None
+        results = [self.ranges[n] for n in info.float_outputs if n in self.ranges]
+        if math.isnan(snr) and not any(r.nans or r.positive_inf for r in results):
+            return None  # minus infinity in FP32 already, as masks have it, or squares over FP32: nothing is known
         detail = f"with {self.low.upper()} inputs and result it is {_db(snr)} from FP32"
-        severity = "error" if snr < LOCAL_SNR_ERROR_DB else "warning"
-        if not any(f.node == info.name and f.severity == "error" for f in self.findings):
+        severity = "note" if info.name in self.masks else "error" if snr < LOCAL_SNR_ERROR_DB else "warning"
+        said = {f.severity for f in self.findings if f.node == info.name}
+        if "error" not in said and not (said and info.name in self.masks):
             self._finding(info, "sensitive", severity, detail, "kept in FP32, with the nodes that make its inputs")
         return "sensitive", detail
 
@@ -348,15 +365,6 @@ class _Decision:
         known = [self.ranges[n] for n in (*info.float_outputs, *info.float_inputs) if n in self.ranges]
         return max(known, key=lambda r: r.abs_max, default=None)
 
-    def _is_mask(self, info: NodeInfo, constant: Constant) -> bool:
-        """A large negative constant that is added or selected before a Softmax: infinite in FP16, and meant to be."""
-        return (
-            info.op in ("Add", "Where", "Mul", "Sub")
-            and constant.range.maximum <= 0.0
-            and not constant.range.positive_inf
-            and any(n.op in ("Softmax", "Add", "Where", "Mul") for n in self.wiring.following(info))
-        )
-
     def _report_non_finite(self, info: NodeInfo) -> None:
         if info.name != self.first_non_finite:
             return
@@ -391,9 +399,3 @@ def as_decided(findings: Iterable[Finding], nodes: Iterable[NodePlan]) -> tuple[
 
 def _db(value: float) -> str:
     return f"{value:.0f} dB" if value > -1e3 else "infinitely far (non-finite)"
-
-
-def worst(findings: Iterable[Finding]) -> str:
-    """The highest severity among findings: error, warning, note or an empty string."""
-    present = {f.severity for f in findings}
-    return next((s for s in ("error", "warning", "note") if s in present), "")

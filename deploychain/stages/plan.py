@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-import fnmatch
 import json
 from collections import Counter
 from collections.abc import Mapping
@@ -11,7 +9,7 @@ from typing import Any
 
 from deploychain.errors import StageError
 from deploychain.job import Job, Stage, StageResult
-from deploychain.plan import ModelPlan, Plan, write_plan
+from deploychain.plan import ModelPlan, Plan, unmatched, write_plan
 from deploychain.records import to_json
 from deploychain.settings import PlanSettings
 
@@ -76,14 +74,9 @@ def run(job: Job[PlanSettings]) -> StageResult:
 
 def _every_pin_is_used(settings: PlanSettings, models: Mapping[str, ModelPlan]) -> None:
     names = [node.name for made in models.values() for node in made.nodes]
-    for pattern in settings.pin if names else ():
-        if not fnmatch.filter(names, pattern):
-            near = difflib.get_close_matches(pattern.strip("*"), names, 3, cutoff=0.4) or names[:3]
-            raise StageError(
-                f"plan.pin: {pattern!r} matches no node",
-                where="plan",
-                remedy=f"nodes have names like {', '.join(near)}",
-            )
+    found = unmatched(settings.pin, names) if names else None
+    if found is not None:
+        raise StageError(f"plan.pin: {found[0]!r} matches no node", where="plan", remedy=found[1])
 
 
 def _summary(made: ModelPlan) -> dict[str, Any]:

@@ -23,32 +23,41 @@ def convert_and_prove(
     from deploychain.backends import autocast, guards, onnx_graph
 
     converted, removed = autocast.convert(found.model, made.of(), low=found.low, keep_io_types=request.keep_io_types)
-    where = str(request.source)
     anchors = [n.name for n in made.nodes if n.anchored]
     if anchors:
         guards.anchor(converted, anchors)
-    onnx_graph.save(converted, request.output)
-    runnable = found.low != "bf16"
-    onnx_graph.check(request.output, found.opset, where, runnable=runnable)
-    wanted = _guards(made.nodes, found.infos)
-    if wanted and request.prove_guards:
-        operators = {i.name: i.op for i in found.infos}
-        shapes = {n: tuple(a.shape) for n, a in found.inputs.items()}
-        proof = guards.prove(
-            request.output, wanted, operators, compute_capability=request.compute_capability, shapes=shapes
-        )
-        repaired: frozenset[str] = frozenset()
-        if proof.demoted:
-            guards.anchor(converted, [n for n in proof.demoted if n not in anchors])
-            onnx_graph.save(converted, request.output)
-            onnx_graph.check(request.output, found.opset, where, runnable=runnable)
-            again = guards.prove(
-                request.output, wanted, operators, compute_capability=request.compute_capability, shapes=shapes
-            )
-            repaired, proof = frozenset(proof.demoted) - again.demoted.keys(), again
-        low = low_nodes(made.nodes, found.low)
-        costs = {n: yardstick.drop(emulator.outputs(low | {n})) for n in proof.demoted}
-        made = _judged(made, found, proof.how, proof.reason, proof.held, repaired, proof.demoted, costs)
+    # Under its own name only when all is proved: an output that is not valid, or lacks an anchor, must not be left.
+    draft = request.output.with_name(f".{request.output.name}.draft")
+
+    def write() -> None:
+        onnx_graph.save(converted, draft, data=f"{request.output.name}.data")
+        onnx_graph.check(draft, found.opset, str(request.source), runnable=found.low != "bf16")
+
+    try:
+        write()
+        wanted = _guards(made.nodes, found.infos)
+        if wanted and request.prove_guards:
+            operators = {i.name: i.op for i in found.infos}
+            shapes = {n: tuple(a.shape) for n, a in found.inputs.items()}
+
+            def build() -> guards.Proof:
+                return guards.prove(
+                    draft, wanted, operators, compute_capability=request.compute_capability, shapes=shapes
+                )
+
+            proof = build()
+            repaired: frozenset[str] = frozenset()
+            if proof.demoted:
+                guards.anchor(converted, [n for n in proof.demoted if n not in anchors])
+                write()
+                again = build()
+                repaired, proof = frozenset(proof.demoted) - again.demoted.keys(), again
+            low = low_nodes(made.nodes, found.low)
+            costs = {n: yardstick.drop(emulator.outputs(low | {n})) for n in proof.demoted}
+            made = _judged(made, found, proof.how, proof.reason, proof.held, repaired, proof.demoted, costs)
+        draft.replace(request.output)
+    finally:
+        draft.unlink(missing_ok=True)
     return replace(made, casts=onnx_graph.count_ops(converted, "Cast"), casts_removed=removed)
 
 

@@ -30,10 +30,15 @@ def from_npz(path: Path, limit: int | None = None) -> Calibration:
     """The arrays of an npz file; class indices under ``targets`` give top-1 as the metric.
 
     Raises:
-        ArtifactError: no npz, or it holds pickled objects, which are never loaded.
+        ArtifactError: no npz, it holds pickled objects, which are never loaded, or targets and inputs differ in number.
     """
     arrays = {name: array[:limit] for name, array in read_npz(path).items()}
     targets = arrays.pop("targets", None)
+    for name, array in arrays.items():
+        if targets is not None and len(array) != len(targets):
+            raise ArtifactError(
+                f"'targets' has {len(targets)} rows, {name!r} has {len(array)}", where=str(path), remedy=REMEDY
+            )
     metric = top1(targets) if targets is not None else None
     return Calibration(arrays, metric, "top1" if metric is not None else "")
 

@@ -86,9 +86,16 @@ def plan_file(request: FileRequest, progress: Progress) -> FileResult:
     """
     if request.precision not in PRECISIONS[1:]:
         raise ConfigError(f"precision is {request.precision!r}", where="--precision", remedy="fp16, bf16 or int8")
-    output = request.output or request.model.with_suffix(f".{request.precision}.onnx")
-    if output.resolve() == request.model.resolve():
-        raise ConfigError("the output is the input", where="-o", remedy="name another file")
+    low = "bf16" if request.precision == "bf16" else "fp16"
+    alien = sorted(set(request.pins.values()) - {"fp32", low, request.precision})
+    if alien or (request.exclude and request.precision != "int8"):
+        what = f"a pin to {alien[0]}" if alien else "--exclude"
+        raise ConfigError(
+            f"{what} means nothing for {request.precision}",
+            where="--precision",
+            remedy=f"--precision {alien[0] if alien else 'int8'}",
+        )
+    output, written = _outputs(request)
     stored = read_plan(request.saved) if request.saved is not None else None
     saved = _stored_model(stored, request) if stored is not None else None
     pins = {**(stored.pins if stored is not None else {}), **request.pins}
@@ -111,11 +118,11 @@ def plan_file(request: FileRequest, progress: Progress) -> FileResult:
             ptq=True,
             calibration=request.calibration,
             exclude=request.exclude,
+            must_match=(*request.pins, *request.exclude),
             prove_guards=request.prove_guards and request.target == "tensorrt-rtx",
         ),
         progress,
     )
-    written = request.plan_file or output.with_name(f"{output.name}.plan.yaml")
     settings = {"source": request.model.name, "target": request.target, "data_max": request.data_max}
     write_plan(Plan({request.precision: made}, pins=pins, settings=settings), written)
     texts: tuple[Path, ...] = ()
@@ -129,6 +136,25 @@ def plan_file(request: FileRequest, progress: Progress) -> FileResult:
     return FileResult(made, output, written, texts, (*made.notes, *notes))
 
 
+def _outputs(request: FileRequest) -> tuple[Path, Path]:
+    """The converted model and the plan file: two files in folders that exist, and none of those that are read."""
+    output = request.output or request.model.with_suffix(f".{request.precision}.onnx")
+    if output.is_dir():
+        raise ConfigError(f"{str(output)!r} is a folder", where="-o", remedy="name a file")
+    written = request.plan_file or output.with_name(f"{output.name}.plan.yaml")
+    taken = {request.model.resolve(): "the model", request.data.resolve(): "the data"}
+    for path, option in ((output, "-o"), (written, "--save-plan")):
+        if path.is_dir() or not path.parent.is_dir():
+            what = "is a folder" if path.is_dir() else "is in a folder that does not exist"
+            raise ConfigError(f"{str(path)!r} {what}", where=option, remedy="name a file in an existing folder")
+        if path.resolve() in taken:
+            raise ConfigError(
+                f"{str(path)!r} is {taken[path.resolve()]} already", where=option, remedy="name another file"
+            )
+        taken[path.resolve()] = "the output"
+    return output, written
+
+
 def check_model(model: Path, fixed: Path | None = None) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
     """TensorRT's Q/DQ contract on any model.
 
@@ -140,6 +166,7 @@ def check_model(model: Path, fixed: Path | None = None) -> tuple[tuple[Finding, 
 
     Raises:
         ArtifactError: the file cannot be read.
+        ConfigError: the repaired file would replace the model.
         StageError: the repaired file is not valid or cannot be written.
     """
     from deploychain.backends import onnx_graph
@@ -152,9 +179,16 @@ def check_model(model: Path, fixed: Path | None = None) -> tuple[tuple[Finding, 
     breaches = tuple(told(f) for f in check_qdq(loaded))
     if fixed is None:
         return breaches, ()
+    if fixed.resolve() == model.resolve():
+        raise ConfigError("the output is the input", where="-o", remedy="name another file")
     made, repaired = fix_qdq(loaded)
-    onnx_graph.save(made, fixed)
-    onnx_graph.check(fixed, onnx_graph.opset(loaded), str(model))
+    draft = fixed.with_name(f".{fixed.name}.draft")
+    try:
+        onnx_graph.save(made, draft, data=f"{fixed.name}.data")
+        onnx_graph.check(draft, onnx_graph.opset(loaded), str(model))
+        draft.replace(fixed)
+    finally:
+        draft.unlink(missing_ok=True)
     return breaches, tuple(told(f) for f in repaired)
 
 
@@ -170,8 +204,13 @@ def sensitivity_of(
     """The cost of each node or module in low precision, and what the numbers measure.
 
     Raises:
+        ConfigError: ``precision`` or ``by`` is not known.
         ArtifactError, StageError: the model or the data cannot be used.
     """
+    if precision not in PRECISIONS[1:]:
+        raise ConfigError(f"precision is {precision!r}", where="--precision", remedy="fp16, bf16 or int8")
+    if by not in ("node", "module"):
+        raise ConfigError(f"--by {by!r}", where="--by", remedy="node or module")
     given = from_npz(data, samples)
     request = PlanRequest(
         model, precision, model, given.inputs, metric=given.metric, metric_name=given.metric_name, ptq=True

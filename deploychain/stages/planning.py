@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from deploychain.errors import StageError
+from deploychain.errors import ConfigError, StageError
 from deploychain.numerics.calibration import Method
 from deploychain.numerics.decide import as_decided, decide
 from deploychain.numerics.drop import Metric, Yardstick
@@ -18,7 +18,7 @@ from deploychain.numerics.islands import quantised_nodes
 from deploychain.numerics.nodes import NodeInfo
 from deploychain.numerics.range import TensorRange
 from deploychain.numerics.rules import Rules
-from deploychain.plan import Finding, ModelPlan, NodePlan, apply_plan
+from deploychain.plan import Finding, ModelPlan, NodePlan, apply_plan, unmatched
 from deploychain.stages.plan_convert import convert_and_prove
 from deploychain.stages.plan_search import fingerprint_of, low_nodes, search_int8, search_low
 
@@ -61,6 +61,7 @@ class PlanRequest:
     ptq: bool = False  # int8 from a model without quantisers: quantise it by calibration
     calibration: Method = "percentile"
     exclude: tuple[str, ...] = ()  # node name patterns that calibration leaves unquantised
+    must_match: tuple[str, ...] = ()  # node name patterns that are refused where they match nothing
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,7 @@ def measure(request: PlanRequest, progress: Callable[[str, int, int], None] = _s
 
     Raises:
         ArtifactError: the file cannot be read.
+        ConfigError: a pattern of `must_match` matches no node, or `exclude` is given for a Q/DQ model.
         StageError: the model is not FP32, has no quantisers for int8, or the data do not fit.
     """
     from deploychain.backends import onnx_emulate, onnx_graph, onnx_local, onnx_range
@@ -97,12 +99,21 @@ def measure(request: PlanRequest, progress: Callable[[str, int, int], None] = _s
     version = onnx_graph.opset(loaded)
     model = onnx_graph.prepare(loaded)
     del loaded
+    lost = unmatched(request.must_match, [n.name for n in model.graph.node])
+    if lost is not None:
+        raise ConfigError(f"{lost[0]!r} matches no node", where=where, remedy=lost[1])
     low = "bf16" if request.precision == "bf16" else "fp16"
     inputs = named_inputs(model, request.inputs)
     qdq: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
     if request.precision == "int8":
         if onnx_graph.count_ops(model, "QuantizeLinear", "DequantizeLinear"):
+            if request.exclude:
+                raise ConfigError(
+                    "nodes are excluded from calibration, but the model has its quantisers already",
+                    where=where,
+                    remedy="pin the nodes to fp16 instead",
+                )
             model, qdq = _contract(model, request)
         else:
             model, notes = _calibrated(model, inputs, request, progress)
@@ -251,6 +262,9 @@ def working(request: PlanRequest, found: Measured) -> tuple[Emulator, Yardstick]
     """What runs a measured model in chosen precisions, and what measures the drop.
 
     Drops count against FP32: for a Q/DQ model, against itself with every quantiser skipped.
+
+    Raises:
+        StageError: the metric of the FP32 model is not a number.
     """
     from deploychain.backends.onnx_emulate import Emulator
 
@@ -260,7 +274,14 @@ def working(request: PlanRequest, found: Measured) -> tuple[Emulator, Yardstick]
         if request.precision == "int8"
         else frozenset()
     )
-    return emulator, Yardstick(emulator.outputs(frozenset(), plain), request.metric, request.metric_name)
+    yardstick = Yardstick(emulator.outputs(frozenset(), plain), request.metric, request.metric_name)
+    if request.metric is not None and not np.isfinite(request.metric(yardstick.reference)):
+        raise StageError(
+            f"{request.metric_name} of the FP32 model cannot be told on these data",
+            where=str(request.source),
+            remedy="for top1: `targets` are class indices, and an output has a score per sample and class",
+        )
+    return emulator, yardstick
 
 
 def _spare_quantised(

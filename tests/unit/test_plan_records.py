@@ -60,12 +60,17 @@ def test_difference_of_two_plans() -> None:
 
 def test_saved_precisions_win_and_pins_win_over_them() -> None:
     saved = plan(node("/a", "fp32"), node("/b"), node("/c", "int8")).models["fp16"]
-    here = (node("/a"), node("/b"), node("/c"))
+    here = (node("/a"), node("/b"), node("/c", "int8"))
     kept = apply_plan(here, saved, {})
     assert [n.precision for n in kept] == ["fp32", "fp16", "int8"]
     pinned = apply_plan(here, saved, {"/*": "fp32", "/a": "fp16"})
     assert [n.precision for n in pinned] == ["fp16", "fp32", "int8"]
     assert pinned[0].reason == "pinned by '/a'"
+    # A pin takes the quantisers out of the model before the saved plan is applied.
+    unquantised = apply_plan((*here[:2], node("/c")), saved, {"/c": "fp16"})
+    assert [n.precision for n in unquantised] == ["fp32", "fp16", "fp16"]
+    with pytest.raises(ConfigError, match="the plan says int8 for '/c'"):
+        apply_plan((*here[:2], node("/c")), saved, {})
 
 
 @pytest.mark.parametrize("names", [("/a", "/b", "/new"), ("/a",)])
