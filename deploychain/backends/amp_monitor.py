@@ -24,7 +24,6 @@ with the cause unknown.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -34,12 +33,11 @@ import torch
 from torch import nn
 
 from deploychain.audit.scale_health import WARM_UP, judge_scale
+from deploychain.backends.amp_sampler import Sampler, as_json, clean_name
 from deploychain.backends.amp_sinks import Sinks
-from deploychain.backends.amp_stats import NEAR_OVERFLOW, StatsBatch, TensorStats
+from deploychain.backends.amp_stats import NEAR_OVERFLOW, TensorStats
 
 MONITOR_SCHEMA = "deploychain.monitor/1"
-# Their output repeats the range of their input.
-_PASS_THROUGH = (nn.Identity, nn.Flatten, nn.Dropout, nn.Dropout2d, nn.ReLU, nn.ReLU6, nn.MaxPool2d)
 _FOLLOW_UP = 3  # steps that are sampled after a skip, to see whether the fault stays
 
 
@@ -84,12 +82,9 @@ class Monitor:
         self.rank = _rank()
         self._scaler = scaler if scaler is not None and scaler.is_enabled() else None
         self._model = model
-        self._modules = _leaf_modules(model)
+        self._sampler = Sampler(model, self._before_forward)
         self._optimizers = [_unwrap(o) for o in (optimizer if isinstance(optimizer, (list, tuple)) else [optimizer])]
         self._device = next((p.device for p in model.parameters()), torch.device("cpu"))
-        self._order: dict[str, int] = {}  # module -> place in the last sampled forward pass
-        self._handles: list[Any] = []
-        self._batch: StatsBatch | None = None
         self._step = 0
         self._queued: list[tuple[Any, torch.Tensor | None]] = []  # loss, scale of each step since the last read
         self._scales: list[tuple[int, float]] = []
@@ -101,8 +96,6 @@ class Monitor:
         self._loss_dtype: str | None = None
         self._last_loss: float | None = None
         self._samples = 0
-        self._turn = False
-        self._activations = self._gradients = True
         self._closed = False
         self._opt_calls = [0] * len(self._optimizers)
         self._opt_handles = [
@@ -121,7 +114,7 @@ class Monitor:
                 "device": str(self._device),
                 "scaler": type(scaler).__name__ if scaler is not None else None,
                 "scaler_enabled": self._scaler is not None,
-                "modules": len(self._modules),
+                "modules": len(self._sampler.modules),
                 "near_overflow_above": NEAR_OVERFLOW,
             }
         )
@@ -144,7 +137,7 @@ class Monitor:
             return
         self._step += 1
         self._queue(loss)
-        sampled = bool(self._handles)
+        sampled = self._sampler.armed
         if sampled:
             self._collect()
         if self._skipped_on_host():
@@ -152,7 +145,7 @@ class Monitor:
         self._opt_calls = [0] * len(self._optimizers)
         if sampled or len(self._queued) >= self.every + _FOLLOW_UP:
             self._read_queue()
-        self._disarm()
+        self._sampler.disarm()
         if self._follow > 0 or self._step % self.every == 0:
             self._follow = max(0, self._follow - 1)
             self._arm()
@@ -162,7 +155,7 @@ class Monitor:
         if self._closed:
             return
         self._closed = True
-        self._disarm()
+        self._sampler.disarm()
         for handle in self._opt_handles:
             handle.remove()
         self._read_queue()
@@ -256,7 +249,7 @@ class Monitor:
         self._follow = _FOLLOW_UP
         bad, seen = self._non_finite_gradients()
         loss_bad = isinstance(loss, torch.Tensor) and not bool(torch.isfinite(loss.detach()).all())
-        nearest = max(bad, key=self._place) if bad else None
+        nearest = max(bad, key=self._sampler.place) if bad else None
         if loss_bad:
             cause = "forward: the loss on this rank is not finite"
             self._bad(self._step, "loss", "loss", cause)
@@ -288,37 +281,15 @@ class Monitor:
         flags = torch.stack(
             [torch.isfinite(g._values() if g.is_sparse else g).all().to(self._device) for _, g in named]
         ).tolist()
-        return [_clean(name) for (name, _), fine in zip(named, flags, strict=True) if not fine], len(named)
-
-    def _place(self, parameter: str) -> tuple[int, str]:
-        return self._order.get(parameter.rpartition(".")[0], -1), parameter
+        return [clean_name(name) for (name, _), fine in zip(named, flags, strict=True) if not fine], len(named)
 
     # -- the sampled step ---------------------------------------------------------------------------------------
 
     def _arm(self) -> None:
-        self._batch = StatsBatch()
-        self._order = {}
         # With every=1, after a skip, and on the first step everything is read at once; else the two sides take turns.
-        everything = self.every == 1 or self._follow > 0 or self._step == 0
-        self._turn = not self._turn
-        self._activations, self._gradients = everything or self._turn, everything or not self._turn
-        self._handles = [self._model.register_forward_pre_hook(self._before_forward)]
-        for name, module in self._modules:
-            self._handles.append(module.register_forward_hook(self._forward_hook(name)))
-        for name, parameter in self._model.named_parameters():
-            if parameter.requires_grad and self._gradients:
-                # Fires with this rank's own gradient, before DDP averages it.
-                self._handles.append(_on_gradient(parameter, self._gradient_hook(_clean(name), "gradient")))
+        self._sampler.arm(everything=self.every == 1 or self._follow > 0 or self._step == 0)
 
-    def _disarm(self) -> None:
-        for handle in self._handles:
-            handle.remove()
-        self._handles = []
-        self._batch = None
-
-    def _before_forward(self, module: nn.Module, _inputs: Any) -> None:
-        if not torch.is_grad_enabled():
-            return
+    def _before_forward(self) -> None:
         device = self._device.type
         if self._scaler is not None and not torch.is_autocast_enabled(device):
             self._find(
@@ -334,34 +305,12 @@ class Monitor:
                     f"{self._step + 1} begins: call optimizer.zero_grad() after every scaler.step()",
                 )  # fmt: skip
 
-    def _forward_hook(self, name: str) -> Any:
-        def hook(_module: nn.Module, _inputs: Any, output: Any) -> None:
-            if self._batch is None or not torch.is_grad_enabled():
-                return
-            self._order[name] = len(self._order)
-            for tensor in _tensors(output):
-                if self._activations:
-                    self._batch.add(name, "activation", tensor)
-                if self._gradients and tensor.requires_grad and tensor.grad_fn is not None:
-                    self._handles.append(_on_gradient(tensor, self._gradient_hook(name, "activation-gradient")))
-                break  # further outputs (attention weights, states) have the same arithmetic
-
-        return hook
-
-    def _gradient_hook(self, name: str, kind: str) -> Any:
-        def hook(gradient: torch.Tensor) -> None:
-            if self._batch is not None:
-                self._batch.add(name, kind, gradient)
-
-        return hook
-
     def _collect(self) -> None:
-        assert self._batch is not None
-        stats = _merge(self._batch.read())
+        stats = self._sampler.read()
         self._samples += 1
         record: dict[str, Any] = {"type": "sample", "step": self._step, "rank": self.rank}
         record["loss_dtype"] = self._loss_dtype
-        record["tensors"] = [_as_json(s) for s in stats]
+        record["tensors"] = [as_json(s) for s in stats]
         self._sinks.write(record)
         for s in stats:
             if not s.finite:
@@ -385,7 +334,7 @@ class Monitor:
         half = [n for n, p in self._model.named_parameters() if p.requires_grad and p.dtype == torch.float16]
         if half and self._scaler is not None:
             self._find(
-                "R08", "error", _clean(half[0]),
+                "R08", "error", clean_name(half[0]),
                 f"{len(half)} trainable parameters are float16 under a GradScaler: unscale_ will raise "
                 "\"Attempting to unscale FP16 gradients\"; keep FP32 parameters and use autocast",
             )  # fmt: skip
@@ -444,69 +393,5 @@ def _unwrap(optimizer: Any) -> Any:
     return inner if isinstance(inner, torch.optim.Optimizer) else optimizer
 
 
-def _on_gradient(tensor: torch.Tensor, hook: Any) -> Any:
-    return tensor.register_hook(hook)  # type: ignore[no-untyped-call]
-
-
 def _is_fused(optimizer: Any) -> bool:
     return bool(getattr(optimizer, "_step_supports_amp_scaling", False))
-
-
-def _clean(name: str) -> str:
-    return name.replace("_orig_mod.", "").removeprefix("module.")
-
-
-def _leaf_modules(model: nn.Module) -> list[tuple[str, nn.Module]]:
-    """Modules to hook: those without children, less the ones that only pass values on.
-
-    A compiled model gets none, as a hook would make it compile again; its gradients are still watched.
-    """
-    if hasattr(model, "_orig_mod") or ("torch._dynamo" in sys.modules and _is_compiled(model)):
-        return []
-    return [
-        (_clean(name) or type(module).__name__, module)
-        for name, module in model.named_modules()
-        if next(module.children(), None) is None and not isinstance(module, _PASS_THROUGH)
-    ]
-
-
-def _is_compiled(model: nn.Module) -> bool:
-    return any(hasattr(m, "_orig_mod") or getattr(m, "_compiled_call_impl", None) is not None for m in model.modules())
-
-
-def _tensors(output: Any) -> Iterable[torch.Tensor]:
-    if isinstance(output, torch.Tensor):
-        yield output
-    elif isinstance(output, dict):
-        for value in output.values():
-            yield from _tensors(value)
-    elif isinstance(output, (list, tuple)):
-        for value in output:
-            yield from _tensors(value)
-
-
-def _merge(stats: Sequence[TensorStats]) -> list[TensorStats]:
-    """One entry per (name, kind): the worst of the micro-batches of an accumulated step or of a shared module."""
-    best: dict[tuple[str, str], TensorStats] = {}
-    for s in stats:
-        key = (s.name, s.kind)
-        old = best.get(key)
-        if old is None or (old.finite and (not s.finite or s.abs_max > old.abs_max)):
-            best[key] = s
-    return list(best.values())
-
-
-def _as_json(s: TensorStats) -> dict[str, Any]:
-    return {
-        "name": s.name,
-        "kind": s.kind,
-        "dtype": s.dtype,
-        "abs_max": s.abs_max if s.finite else None,
-        "finite": s.finite,
-        "near_overflow": s.near_overflow,
-        "zero": s.zero,
-        "subnormal": s.subnormal,
-        "lost": s.lost,
-        "elements": s.elements,
-        "sampled": s.sampled,
-    }
