@@ -135,7 +135,8 @@ def serve_command(
     import time
 
     from deploychain.device.backend import read_settings
-    from deploychain.device.serve import serve, state_file
+    from deploychain.device.health import state_file
+    from deploychain.device.serve import serve
 
     console.interrupt_on_sigterm()
     settings = read_settings(backend=backend, typing="auto", on_mismatch="rebuild", cache=cache)
@@ -160,7 +161,7 @@ def health_command(
     json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
     """Say how the serving container is: exit 0 when starting, building or ready, 1 when broken."""
-    from deploychain.device.serve import read_health, state_file
+    from deploychain.device.health import read_health, state_file
     from deploychain.records import to_json
 
     health = read_health(state_file(state))

@@ -27,7 +27,7 @@ def build_command(target: str = TARGET, tool: str = TOOL, context: Path | None =
     folder = containers.find_context(context)
     wanted = containers.suggest_target(look()) if target == "auto" else target
     image = containers.choose_image(containers.read_images(folder), wanted)
-    program = (tool if tool != "auto" else "docker") if dry else containers.choose_tool(tool)
+    program = containers.choose_tool(tool, installed=not dry)
     command = containers.build_command(program, image, folder, revision=containers.revision_of(folder))
     console.out(containers.shown(command))
     if not dry:
@@ -58,7 +58,7 @@ def run_command(
         from deploychain.device.bundle import open_bundle
 
         open_bundle(bundle)  # a wrong file is told here, not by a container that restarts
-    program = (tool if tool != "auto" else "docker") if dry else containers.choose_tool(tool)
+    program = containers.choose_tool(tool, installed=not dry)
     serving = not arguments
     command = containers.run_command(
         program,

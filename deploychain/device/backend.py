@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-import numpy.typing as npt
-
 from deploychain.device.command import Wish
-from deploychain.device.trtexec import Built, Measured, Trtexec
+from deploychain.device.measured import Arrays, Built, Measured, OnProgress, Shapes
+from deploychain.device.trtexec import Trtexec
 from deploychain.device.versions import Features, Version
 from deploychain.errors import CapabilityError, ConfigError
 from deploychain.machine import Machine
 from deploychain.precision import Precision
 from deploychain.records import EngineReport
 
-Arrays = dict[str, npt.NDArray[Any]]
-Shapes = Mapping[str, Sequence[int]]
 BackendName = Literal["auto", "tensorrt", "trtexec", "tensorrt_rtx"]
 
 
@@ -44,7 +41,7 @@ class Backend(Protocol):
         timing_cache: Path | None,
         workspace_mib: int | None,
         timeout: float,
-        on_progress: Callable[[str, float, int], None],
+        on_progress: OnProgress,
     ) -> Built: ...
 
     def infer(
@@ -55,7 +52,7 @@ class Backend(Protocol):
         work: Path,
         *,
         timeout: float,
-        on_progress: Callable[[str, float, int], None],
+        on_progress: OnProgress,
     ) -> Arrays: ...
 
     def measure(
@@ -69,7 +66,7 @@ class Backend(Protocol):
         warm_up_ms: int,
         seconds: int,
         timeout: float,
-        on_progress: Callable[[str, float, int], None],
+        on_progress: OnProgress,
     ) -> Measured: ...
 
     def report(

@@ -5,16 +5,28 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from deploychain.device.command import Wish
-from deploychain.device.trtexec import PROFILE, TIMES, Built, Measured, batch_limits, latency_of, read_times
+from deploychain.device.measured import (
+    NO_LAYERS,
+    PROFILE,
+    TIMES,
+    Arrays,
+    Built,
+    Measured,
+    OnProgress,
+    Shapes,
+    batch_limits,
+    forget_times,
+    latency_of,
+    read_times,
+)
 from deploychain.device.versions import Features, Version, refuse_foreign_engine
 from deploychain.engine.built import EVIDENCE_SCHEMA, engine_reports
 from deploychain.engine.evidence import read_evidence
@@ -25,9 +37,6 @@ from deploychain.precision import Precision
 from deploychain.process import package_environment, watch
 from deploychain.records import EngineReport
 
-Arrays = dict[str, npt.NDArray[Any]]
-Shapes = Mapping[str, Sequence[int]]
-OnProgress = Callable[[str, float, int], None]
 EVIDENCE, INSPECTOR = "evidence.json", "inspector.json"
 RUNNER = "deploychain.backends.tensorrt_runner"
 _LIBRARY = {"tensorrt": "TensorRT", "tensorrt_rtx": "TensorRT for RTX"}
@@ -182,6 +191,7 @@ class Bindings:
             as `infer`.
         """
         refuse_foreign_engine(engine, self.version, self.library)
+        forget_times(work)
         request = {
             "engine": str(engine),
             "layers": str(work / INSPECTOR),
@@ -194,12 +204,16 @@ class Bindings:
         }
         self._run(request, work, "latency", timeout, on_progress)
         times = read_times(work / TIMES)
-        size = ", ".join(f"{name} {'x'.join(map(str, shape))}" for name, shape in shapes.items())
-        how = (
-            f"GPU time by CUDA events of {len(times)} inferences at {size or 'the model shape'}, {warm_up_ms} ms "
-            f"warm-up, no transfers, no CUDA graph ({self.name})"
+        latency = latency_of(
+            times,
+            stage,
+            device,
+            clock="GPU time by CUDA events",
+            shapes=shapes,
+            warm_up_ms=warm_up_ms,
+            backend=self.name,
         )
-        return Measured(latency_of(times, stage, device, how), True)
+        return Measured(latency, True)
 
     def report(self, wish: Wish, asked: Precision, model: Path, work: Path, common: Mapping[str, Any]) -> EngineReport:
         """Judge the layers: against the parsed network (strongly typed) or against flags and held layers."""
@@ -211,7 +225,7 @@ class Bindings:
         layers = read_evidence(files, model=model, asked=asked).layers if files else judged.layers
         pins = {node: Precision(p) for node, p in wish.layer_precisions.items()}
         layers = judge_layers(layers, asked, pinned=pins)
-        problems = () if layers else ("no listing of layers was found: nothing is known of the built precisions",)
+        problems = () if layers else (NO_LAYERS,)
         summary = summarise(layers) if layers else None
         return EngineReport(asked=asked, built=True, layers=layers, summary=summary, problems=problems, **common)
 

@@ -15,15 +15,16 @@ import numpy as np
 
 from deploychain.artifact import sha256_of
 from deploychain.console import Progress, silent
-from deploychain.device.backend import Arrays, DeviceSettings, pick_backend
+from deploychain.device.backend import DeviceSettings, pick_backend
 from deploychain.device.bundle import Bundle, load_arrays, open_bundle
 from deploychain.device.cache import ENGINE, EngineCache, Entry, default_cache, write_record
 from deploychain.device.command import Wish, map_wish
 from deploychain.device.fingerprint import EngineKey, Fingerprint, clocks
 from deploychain.device.golden import measure
+from deploychain.device.measured import Arrays, Built, OnProgress
 from deploychain.device.output import check_output
 from deploychain.device.result import DeviceResult, EngineResult
-from deploychain.device.trtexec import LOG, Built, Trtexec
+from deploychain.device.trtexec import LOG, Trtexec
 from deploychain.environment import package_version
 from deploychain.errors import CapabilityError, ConfigError, DeploychainError, StageError
 from deploychain.machine import Machine, look
@@ -186,7 +187,7 @@ class DeviceBuild:
             entry, built = self._build(wish, key, folder)
         else:
             self.note(f"{wish.name}: the cached engine fits")
-        asked = Precision(wish.name)
+        asked = Precision(wish.asked)
         if entry is None:
             assert built is not None
             self.note(f"{wish.name}: not built: {built.reason} ({built.remedy})")
@@ -349,7 +350,7 @@ class DeviceBuild:
         return report, made
 
 
-def _reporter(progress: Progress) -> Callable[[str, float, int], None]:
+def _reporter(progress: Progress) -> OnProgress:
     def report(phase: str, seconds: float, memory: int) -> None:
         progress.update(int(seconds), None, phase=phase, memory=f"{memory} MiB")
 

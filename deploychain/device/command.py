@@ -24,6 +24,11 @@ class Wish:
     dla_core: int | None
     notes: tuple[str, ...] = ()
 
+    @property
+    def asked(self) -> str:
+        """The precision that the builder is asked for: on the DLA a wish for FP32 becomes one for FP16."""
+        return "fp16" if self.name == "fp32" and "fp16" in self.flags else self.name
+
 
 def map_wish(engine: EngineWish, features: Features, typing: Typing, dla_core: int | None = None) -> Wish:
     """Translate a bundle's wish for one release.
@@ -36,10 +41,11 @@ def map_wish(engine: EngineWish, features: Features, typing: Typing, dla_core: i
     if typing == "strong":
         return Wish(engine.name, typing, engine.model, (), {}, dla_core)
     flags = list(engine.weak.flags)
-    if dla_core is not None and "fp16" not in flags:
-        flags.append("fp16")  # the DLA computes in FP16 or INT8 only
     held: dict[str, str] = {}
     notes: list[str] = []
+    if dla_core is not None and "fp16" not in flags:
+        flags.append("fp16")
+        notes.append(f"the DLA computes in FP16 or INT8 only: {engine.name} is asked for as FP16")
     for node, precision in engine.weak.layer_precisions.items():
         # The grammar is name:precision[,name:precision] with one wildcard and no quoting.
         if any(c in node for c in ',*"') or ":" in node:

@@ -98,8 +98,8 @@ def choose_image(images: Mapping[str, Image], target: str) -> Image:
     return images[target]
 
 
-def choose_tool(wanted: str) -> str:
-    """The container tool: docker, else podman, else nerdctl.
+def choose_tool(wanted: str, *, installed: bool = True) -> str:
+    """The container tool: docker, else podman, else nerdctl. ``installed=False``: only to print its command.
 
     Raises:
         CapabilityError: none is installed, or not the one asked for.
@@ -107,6 +107,8 @@ def choose_tool(wanted: str) -> str:
     """
     if wanted != "auto" and wanted not in TOOLS:
         raise ConfigError(f"{wanted!r} is no container tool", where="--tool", remedy=f"use one of {', '.join(TOOLS)}")
+    if not installed:
+        return wanted if wanted != "auto" else TOOLS[0]
     for tool in TOOLS if wanted == "auto" else (wanted,):
         if shutil.which(tool):
             return tool

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +13,29 @@ import numpy.typing as npt
 
 from deploychain.device.command import Wish, build_command, run_command, time_command
 from deploychain.device.failure import explain
+from deploychain.device.measured import (
+    NO_LAYERS,
+    PROFILE,
+    TIMES,
+    Arrays,
+    Built,
+    Measured,
+    OnProgress,
+    Shapes,
+    batch_limits,
+    forget_times,
+    latency_of,
+    read_times,
+)
 from deploychain.device.versions import Features, Version, refuse_foreign_engine
 from deploychain.engine.evidence import read_evidence
 from deploychain.errors import ArtifactError, CapabilityError, StageError
 from deploychain.machine import Machine
 from deploychain.precision import Precision
 from deploychain.process import watch
-from deploychain.records import EngineReport, Latency
+from deploychain.records import EngineReport
 
-Arrays = dict[str, npt.NDArray[Any]]
-Shapes = Mapping[str, Sequence[int]]
-OnProgress = Callable[[str, float, int], None]  # phase, elapsed seconds, memory in MiB
-LOG, LAYERS, TIMES, PROFILE = "build.log", "layers.json", "times.json", "profile.json"
+LOG, LAYERS = "build.log", "layers.json"
 # What a log says at the start of each phase, newest first.
 _PHASES = (
     ("Starting inference", "inference"),
@@ -40,26 +50,6 @@ _PHASES = (
 
 
 _NOT_FINITE = re.compile(r"([\[,])(\s*)(-?)(?:(nan)|inf)(?=\s*[\],])")
-
-
-@dataclass(frozen=True, slots=True)
-class Built:
-    """The outcome of one build."""
-
-    built: bool
-    reason: str
-    remedy: str
-    seconds: float
-    peak_mib: int
-    command: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """Latency on one shape."""
-
-    latency: Latency
-    layers_timed: bool
 
 
 class Trtexec:
@@ -196,6 +186,7 @@ class Trtexec:
         Raises:
             StageError: it does not run, or wrote no times.
         """
+        forget_times(work)
         command = time_command(
             self.path,
             self.features,
@@ -213,12 +204,16 @@ class Trtexec:
             failure = explain(ended, log, timeout)
             raise StageError(f"latency not measured: {failure.reason}", where=str(engine), remedy=failure.remedy)
         times = read_times(work / TIMES)
-        size = ", ".join(f"{name} {'x'.join(map(str, shape))}" for name, shape in shapes.items())
-        how = (
-            f"GPU compute time of {len(times)} inferences at {size or 'the model shape'}, {warm_up_ms} ms warm-up, "
-            f"no transfers, no CUDA graph ({self.name})"
+        latency = latency_of(
+            times,
+            stage,
+            device,
+            clock="GPU compute time",
+            shapes=shapes,
+            warm_up_ms=warm_up_ms,
+            backend=self.name,
         )
-        return Measured(latency_of(times, stage, device, how), (work / PROFILE).is_file())
+        return Measured(latency, (work / PROFILE).is_file())
 
     def report(self, wish: Wish, asked: Precision, model: Path, work: Path, common: Mapping[str, Any]) -> EngineReport:
         """Read and judge the layers of a built engine."""
@@ -227,23 +222,10 @@ class Trtexec:
         # Standard error goes into the same log here, so that a log without warnings is one.
         problems = tuple(p.text for p in seen.problems if not p.text.startswith("warnings not captured"))
         if seen.summary is None and not problems:
-            problems = ("no listing of layers was found: nothing is known of the built precisions",)
+            problems = (NO_LAYERS,)
         return EngineReport(
             asked=asked, built=True, layers=seen.layers, summary=seen.summary, problems=problems, **common
         )
-
-
-def batch_limits(inputs: Arrays, profiles: Mapping[str, Shapes]) -> tuple[int, int]:
-    """Smallest and largest batch that all profiles allow; a fixed model has one."""
-    low, high = 1, 0
-    for name, array in inputs.items():
-        if name in profiles:
-            low = max(low, int(profiles[name]["min"][0]))
-            most = int(profiles[name]["max"][0])
-        else:
-            most = int(array.shape[0])
-        high = most if not high else min(high, most)
-    return low, max(high, low)
 
 
 def read_outputs(path: Path) -> Arrays:
@@ -267,32 +249,6 @@ def read_outputs(path: Path) -> Arrays:
 
 def _json_word(found: re.Match[str]) -> str:
     return f"{found[1]}{found[2]}{'NaN' if found[4] else found[3] + 'Infinity'}"
-
-
-def read_times(path: Path) -> tuple[float, ...]:
-    """GPU compute time of each inference, milliseconds, from ``--exportTimes``.
-
-    Raises:
-        ArtifactError: it is missing, cut or empty.
-    """
-    try:
-        rows = json.loads(path.read_text(encoding="utf-8"))
-        times = tuple(float(row["computeMs"]) for row in rows)
-    except OSError as error:
-        raise ArtifactError(f"trtexec wrote no times: {error.strerror}", where=str(path)) from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise ArtifactError(f"the times of trtexec cannot be read: {error}", where=str(path)) from None
-    if not times:
-        raise ArtifactError("trtexec wrote no times", where=str(path))
-    return times
-
-
-def latency_of(times: Sequence[float], stage: str, device: str, how: str) -> Latency:
-    values = np.asarray(times)
-    # Five parts of the run in order: their medians show a clock that falls or a neighbour that came.
-    parts = tuple(float(np.median(part)) for part in np.array_split(values, 5) if len(part))
-    p50, p99 = (float(np.percentile(values, p)) for p in (50, 99))
-    return Latency(stage, device, p50, p99, float(values.mean()), parts, how)
 
 
 def _phase(log: Path) -> str:

@@ -23,12 +23,14 @@ from deploychain.device.archive import ArchiveReader, write_archive
 from deploychain.device.backend import DeviceSettings
 from deploychain.device.build import DeviceBuild
 from deploychain.device.bundle import TensorFile, load_arrays, open_bundle
+from deploychain.device.health import HealthBoard
 from deploychain.device.importing import import_result
 from deploychain.device.output import check_output
 from deploychain.device.result import DeviceResult, read_result, write_result
 from deploychain.device.trtexec import read_outputs
 from deploychain.errors import ArtifactError, CapabilityError, ConfigError
 from deploychain.machine import look
+from deploychain.precision import Precision
 
 STUBS = Path(__file__).parents[2] / "stubs"
 
@@ -247,6 +249,25 @@ def test_outputs_that_are_not_finite_are_numbers_too(tmp_path: Path) -> None:
     assert values[4:].tolist() == pytest.approx([1e-7, -2])
 
 
+def test_times_of_an_earlier_run_are_not_this_ones(device: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (first,) = build(device, seconds=1).engines
+    assert first.latency is not None and any(layer.share is not None for layer in first.report.layers)
+    job = DeviceBuild(device / "bundle.tar", DeviceSettings("trtexec", ("fp16",), cache=device / "cache"))
+    monkeypatch.setenv("TRTEXEC_STUB_FAIL", "nolib")  # from now on it does not start
+    (again,) = job.run(device / "r.json").engines
+    assert again.status == "cached" and again.latency is None
+    assert again.evaluation is not None and not again.evaluation.ran
+    assert all(layer.share is None for layer in again.report.layers)
+
+
+def test_fp32_on_the_dla_is_told_to_be_fp16(device: Path) -> None:
+    (engine,) = build(device, engines=("fp32",), dla_core=0, measure=False).engines
+    assert engine.flags == ("fp16",) and engine.report.asked is Precision.FP16
+    assert any("the DLA computes in FP16 or INT8 only" in note for note in engine.notes)
+    (plain,) = build(device, engines=("fp32",), measure=False).engines
+    assert plain.report.asked is Precision.FP32 and plain.notes == ()
+
+
 # -- importing ----------------------------------------------------------------------------------------------------
 
 
@@ -292,7 +313,7 @@ def test_a_newer_result_is_refused_by_schema(result: Path) -> None:
 def test_a_state_that_cannot_be_written_does_not_end_the_server(tmp_path: Path) -> None:
     folder = tmp_path / "state"
     folder.mkdir()
-    board = serve.HealthBoard(folder / "health.json")
+    board = HealthBoard(folder / "health.json")
     board.set("building")
     (folder / "health.json").unlink()
     folder.rmdir()
@@ -303,7 +324,7 @@ def test_a_state_that_cannot_be_written_does_not_end_the_server(tmp_path: Path) 
 
 def test_an_engine_that_does_not_run_is_not_ready(device: Path) -> None:
     result = build(device, seconds=1)
-    board = serve.HealthBoard(device / "health.json")
+    board = HealthBoard(device / "health.json")
     serve._conclude(result, board, device / "r.json", ())
     assert board.health.state == "ready"
     (engine,) = result.engines
@@ -332,3 +353,10 @@ def test_a_folder_of_engines_is_mounted_as_a_folder(tmp_path: Path, monkeypatch:
 def test_a_docker_without_buildkit_is_explained() -> None:
     found = containers.explain("the --mount option requires BuildKit. Refer to https://docs.docker.com/go/buildkit/")
     assert found is not None and "docker-buildx" in found[1]
+
+
+def test_a_dry_run_names_known_tools_only() -> None:
+    assert containers.choose_tool("auto", installed=False) == "docker"
+    assert containers.choose_tool("nerdctl", installed=False) == "nerdctl"
+    with pytest.raises(ConfigError, match="no container tool"):
+        containers.choose_tool("buildah", installed=False)

@@ -18,7 +18,8 @@ import pytest
 import tiny_bundle
 
 from deploychain.device.archive import ArchiveReader
-from deploychain.device.serve import STALE_SECONDS, in_range, misfits, read_health
+from deploychain.device.health import STALE_SECONDS, read_health
+from deploychain.device.serve import in_range, misfits
 from deploychain.machine import look
 
 STUBS = Path(__file__).parents[2] / "stubs"
@@ -186,3 +187,9 @@ def test_the_image_is_compared_with_the_host() -> None:
     assert "L4T 39.2.0" in line and "deploychain:jp6" in line
     assert misfits(dataclasses.replace(host, l4t="36.4.3"), image) == ()
     assert misfits(dataclasses.replace(host, l4t=None), image) == ()
+
+
+def test_the_health_check_loads_nothing_heavy() -> None:
+    code = "import sys, deploychain.device.health; print(sorted({'numpy', 'pydantic', 'yaml'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
