@@ -35,7 +35,7 @@ from torch import nn
 from deploychain.audit.scale_health import WARM_UP, judge_scale
 from deploychain.backends.amp_sampler import Sampler, as_json, clean_name
 from deploychain.backends.amp_sinks import Sinks
-from deploychain.backends.amp_stats import NEAR_OVERFLOW, TensorStats
+from deploychain.backends.amp_stats import NEAR_OVERFLOW, TensorStats, fetch
 
 MONITOR_SCHEMA = "deploychain.monitor/1"
 _FOLLOW_UP = 3  # steps that are sampled after a skip, to see whether the fault stays
@@ -76,8 +76,8 @@ class Monitor:
         path: Path | str | None = None,
         tensorboard: bool | None = None,
     ) -> None:
-        if every < 1:
-            raise ValueError("every must be 1 or more")
+        if not isinstance(every, int) or every < 1:
+            raise ValueError(f"every must be a whole number, 1 or more, and is {every!r}")
         self.every = every
         self.rank = _rank()
         self._scaler = scaler if scaler is not None and scaler.is_enabled() else None
@@ -89,6 +89,8 @@ class Monitor:
         self._queued: list[tuple[Any, torch.Tensor | None]] = []  # loss, scale of each step since the last read
         self._scales: list[tuple[int, float]] = []
         self._last_scale: float | None = None
+        self._first_scale = None if self._scaler is None else float(self._scaler.get_scale())
+        self._new_step = True  # no forward pass since the last optimiser step
         self._skips: dict[int, dict[str, Any]] = {}
         self._follow = 0
         self._first_bad: dict[str, Any] | None = None
@@ -136,6 +138,7 @@ class Monitor:
         if self._closed:
             return
         self._step += 1
+        self._new_step = True
         self._queue(loss)
         sampled = self._sampler.armed
         if sampled:
@@ -191,8 +194,8 @@ class Monitor:
         """Fetch the queued losses and scales: the complete history since the last read."""
         if not self._queued:
             return
-        losses = _numbers([loss for loss, _ in self._queued], self._device)
-        scales = _numbers([scale for _, scale in self._queued], self._device)
+        losses = fetch([loss for loss, _ in self._queued], self._device)
+        scales = fetch([scale for _, scale in self._queued], self._device)
         first = self._step - len(self._queued) + 1
         changes: list[list[float]] = []
         for offset, (loss, scale) in enumerate(zip(losses, scales, strict=True)):
@@ -211,7 +214,8 @@ class Monitor:
         self._queued = []
 
     def _scale_at(self, step: int, scale: float, changes: list[list[float]]) -> None:
-        if self._last_scale is not None and scale < self._last_scale and step not in self._skips:
+        before = self._first_scale if self._last_scale is None else self._last_scale
+        if before is not None and scale < before and step not in self._skips:
             # Only a fused optimiser comes here: the host never learnt that the step was skipped.
             self._skip(step, "unknown: a fused optimiser skipped inside its kernel", None, [])
         if scale != self._last_scale:
@@ -224,7 +228,7 @@ class Monitor:
         if self._loss_dtype is None:
             return []
         bad = [first + i for i, v in enumerate(losses) if not math.isfinite(v)]
-        if bad and self._first_bad is None:
+        if bad:
             self._bad(bad[0], "loss", "loss", "read later: the module was not sampled on that step")
         return bad
 
@@ -240,9 +244,20 @@ class Monitor:
         """True when the scaler withheld a step from an optimiser that it calls only for finite gradients."""
         if self._scaler is None or len(self._opt_handles) != len(self._optimizers):
             return False
-        return any(
+        withheld = any(
             calls == 0 and not _is_fused(opt) for calls, opt in zip(self._opt_calls, self._optimizers, strict=True)
         )
+        return withheld and self._scale_fell()
+
+    def _scale_fell(self) -> bool:
+        """An optimiser that was not stepped may just not have had its turn: only a skip lowers the scale.
+
+        This waits for the device, as the scaler did when it held the step back.
+        """
+        now = self._queued[-1][1]
+        before = self._queued[-2][1] if len(self._queued) > 1 else self._last_scale
+        before = self._first_scale if before is None else before
+        return now is None or before is None or bool(now < before)
 
     def _explain_skip(self, loss: Any) -> None:
         """Find the cause. Waiting is allowed here: the scaler has just waited for the same fact."""
@@ -296,7 +311,8 @@ class Monitor:
                 "R27", "warning", "forward",
                 f"a GradScaler is enabled, but autocast is off for {device} in the forward pass of this thread",
             )  # fmt: skip
-        if self._skips and self._step in self._skips:
+        first, self._new_step = self._new_step, False  # later micro-batches find gradients of their own
+        if first and self._skips and self._step in self._skips:
             bad, _ = self._non_finite_gradients()
             if bad:
                 self._find(
@@ -340,7 +356,8 @@ class Monitor:
             )  # fmt: skip
 
     def _bad(self, step: int, kind: str, where: str, how: str) -> None:
-        if self._first_bad is None:
+        # A queued loss may turn out, at the next read, to come before what a sampled step saw.
+        if self._first_bad is None or step < self._first_bad["step"]:
             self._first_bad = {"step": step, "kind": kind, "where": where, "how": how, "rank": self.rank}
             self._sinks.write({"type": "first-non-finite", **self._first_bad})
 
@@ -371,13 +388,6 @@ class Monitor:
             "findings": [*self._findings.values(), *health],
             "path": str(self._sinks.path) if self._sinks.path else None,
         }
-
-
-def _numbers(values: Sequence[Any], device: torch.device) -> list[float]:
-    """Tensors and numbers as floats, NaN where there is none, with one device-to-host copy."""
-    tensors = [v.float().mean().to(device) for v in values if isinstance(v, torch.Tensor)]
-    fetched = iter(torch.stack(tensors).tolist() if tensors else [])
-    return [next(fetched) if isinstance(v, torch.Tensor) else math.nan if v is None else float(v) for v in values]
 
 
 def _rank() -> int | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import warnings
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,10 +24,20 @@ class Sinks:
             self._writer = _summary_writer(self.path.with_suffix(".tensorboard"), required=tensorboard is True)
 
     def write(self, record: dict[str, Any]) -> None:
-        """One line, flushed: a killed run keeps every line but perhaps the last."""
-        if self._file is not None:
+        """One line, flushed: a killed run keeps every line but perhaps the last.
+
+        Where the file can no longer be written (a full disk), this says so once and the training goes on.
+        """
+        if self._file is None:
+            return
+        try:
             self._file.write(json.dumps(record, allow_nan=False) + "\n")
             self._file.flush()
+        except OSError as error:
+            warnings.warn(f"the monitor's log {self.path} ends here: {error.strerror}", RuntimeWarning, stacklevel=2)
+            with contextlib.suppress(OSError):
+                self._file.close()
+            self._file = None
 
     def scalar(self, tag: str, value: float, step: int) -> None:
         if self._writer is not None:

@@ -7,6 +7,8 @@ tensor, and say so (`sampled`).
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -132,3 +134,10 @@ class StatsBatch:
             subnormal=subnormal / sampled,
             lost=None if dtype == "float16" else (lost / non_zero if non_zero else 0.0),
         )
+
+
+def fetch(values: Sequence[Any], device: torch.device) -> list[float]:
+    """Tensors and numbers as floats, NaN where there is none, with one device-to-host copy."""
+    tensors = [v.float().mean().to(device) for v in values if isinstance(v, torch.Tensor)]
+    fetched = iter(torch.stack(tensors).tolist() if tensors else [])
+    return [next(fetched) if isinstance(v, torch.Tensor) else math.nan if v is None else float(v) for v in values]

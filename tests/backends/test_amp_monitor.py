@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -294,3 +296,103 @@ def test_large_tensors_are_sampled_but_their_maximum_is_exact() -> None:
     (stats,) = batch.read()
     assert stats.abs_max == 40000.0
     assert stats.sampled <= 8192 < stats.elements
+
+
+# -- loops that are easy to misread ---------------------------------------------------------------------------------
+
+
+def test_a_gradient_of_an_earlier_micro_batch_is_not_a_dirty_one() -> None:
+    # step 2 is skipped; so is step 3, whose first micro-batch makes an inf of its own before the second one runs
+    torch.manual_seed(0)
+    model = nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    with monitor(model, optimizer, scaler, every=1) as watch:
+        for step in range(1, 5):
+            for _ in range(2):
+                with torch.autocast("cpu", dtype=HALF):
+                    loss = model(torch.ones(2, 4)).float().mean()
+                scaler.scale(loss * (math.inf if step in (2, 3) else 1.0)).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            watch.step(loss)
+            optimizer.zero_grad()
+    summary = watch.summary()
+    assert summary["skipped_steps"] == [2, 3]
+    assert [f for f in summary["findings"] if f["rule"] == "R03"] == []
+
+
+def test_an_optimiser_that_waits_for_its_turn_is_not_a_skip() -> None:
+    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+    optimizers = [torch.optim.SGD(part.parameters(), lr=0.01) for part in model]
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    with monitor(model, optimizers, scaler, every=2) as watch:
+        for step in range(1, 9):
+            with torch.autocast("cpu", dtype=HALF):
+                loss = model(torch.ones(2, 4)).float().mean()
+            scaler.scale(loss * (math.inf if step == 5 else 1.0)).backward()
+            scaler.step(optimizers[step % 2])
+            scaler.update()
+            watch.step(loss)
+            model.zero_grad()
+    assert watch.summary()["skipped_steps"] == [5]
+
+
+def test_a_fused_optimiser_that_skips_the_first_step() -> None:
+    run = Run(torch.optim.SGD, scale=2.0**40, fused=True)
+    with monitor(run.model, run.optimizer, run.scaler, every=3) as watch:
+        run(2, watch)
+    assert watch.summary()["skipped_steps"] == [1, 2]
+
+
+def test_a_loss_that_was_queued_comes_before_what_the_next_sample_sees() -> None:
+    model = nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with monitor(model, optimizer, None, every=4) as watch:
+        for step in range(1, 6):  # sampled: 1 and 5; step 4 makes the weights NaN
+            loss = model(torch.ones(2, 4)).mean() * (math.nan if step == 4 else 1.0)
+            loss.backward()
+            optimizer.step()
+            watch.step(loss)
+            optimizer.zero_grad()
+    first = watch.summary()["first_non_finite"]
+    assert (first["step"], first["kind"]) == (4, "loss")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_full_disk_ends_the_log_and_not_the_training() -> None:
+    run = Run()
+    with pytest.warns(RuntimeWarning, match="No space left"):
+        watch = monitor(run.model, run.optimizer, run.scaler, path="/dev/full", tensorboard=False)
+    run(3, watch)
+    watch.close()
+    assert watch.summary()["steps"] == 3
+
+
+@pytest.mark.parametrize("every", [0, -1, 1.5, "50", None])
+def test_every_is_a_whole_number(every: Any) -> None:
+    run = Run()
+    with pytest.raises(ValueError, match="whole number"):
+        monitor(run.model, run.optimizer, every=every)
+
+
+def test_a_killed_run_leaves_whole_lines(tmp_path: Path) -> None:
+    log = tmp_path / "m.jsonl"
+    code = f"""
+import os, signal, torch, deploychain
+model = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+watch = deploychain.monitor(model, optimizer, every=1, path={str(log)!r}, tensorboard=False)
+for step in range(20):
+    loss = model(torch.ones(2, 4)).mean()
+    loss.backward()
+    optimizer.step()
+    watch.step(loss)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=False, timeout=120)
+    assert done.returncode == -9
+    records = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    assert records[0]["type"] == "start"
+    assert records[-1]["last_step"] == 20
+    assert scale_history(read_log(log)) == ([], [], 20)
