@@ -139,6 +139,21 @@ def banner_version(text: str) -> str | None:
     return None
 
 
+def packaged_version(version: str, root: Path = Path("/")) -> str:
+    """The four-part version of a three-part one, from Debian's package list; as it is where that does not tell.
+
+    Up to 10.3 the banner has no build number, and engines of 10.3.0.26 and 10.3.0.30 are not the same.
+    """
+    if version.count(".") != 2:
+        return version
+    for stanza in _read(root / "var/lib/dpkg/status").split("\n\n"):
+        if re.match(r"Package: libnvinfer\d*(-bin)?\n", stanza):
+            found = re.search(rf"^Version: ({re.escape(version)}\.\d+)", stanza, re.MULTILINE)
+            if found:
+                return found.group(1)
+    return version
+
+
 def output_of(
     command: Sequence[str], timeout: float = 10.0, environment: Mapping[str, str] | None = None
 ) -> tuple[int, str] | None:
@@ -168,7 +183,7 @@ def _trtexec(root: Path, run_tools: bool) -> Trtexec | None:
     answer = output_of([str(path), "--help"])
     version = banner_version(answer[1]) if answer else None
     if version:
-        return Trtexec(str(path), on_path, version)
+        return Trtexec(str(path), on_path, packaged_version(version, root))
     if answer is None:
         return Trtexec(str(path), on_path, problem="it does not start, or does not end within 10 s")
     words = next((x.strip() for x in answer[1].splitlines() if "error" in x.lower() or "cannot" in x.lower()), "")

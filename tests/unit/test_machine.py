@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from deploychain.environment import fact, gpu_name
-from deploychain.machine import Gpu, banner_version, find_trtexec, l4t_release, look, output_of
+from deploychain.machine import (
+    Gpu,
+    banner_version,
+    find_trtexec,
+    l4t_release,
+    look,
+    output_of,
+    packaged_version,
+)
 
 TEGRA = (
     "# R36 (release), REVISION: 4.3, GCID: 38968081, BOARD: generic, EABI: aarch64, DATE: Wed Jan  8 01:49:37 2025\n"
@@ -140,3 +148,16 @@ def test_a_tool_that_hangs_is_given_up() -> None:
 def test_facts_say_absent_not_nothing() -> None:
     assert fact("tensorrt") == "absent" or fact("tensorrt")[0].isdigit()
     assert fact("machine")
+
+
+def test_the_build_number_that_a_banner_lacks_comes_from_the_package_list(tmp_path: Path) -> None:
+    status = tmp_path / "var" / "lib" / "dpkg" / "status"
+    status.parent.mkdir(parents=True)
+    status.write_text(
+        "Package: libnvinfer-plugin10\nVersion: 10.3.0.99-1+cuda12.5\n\n"
+        "Package: libnvinfer10\nStatus: install ok installed\nVersion: 10.3.0.30-1+cuda12.5\n\n"
+    )
+    assert packaged_version("10.3.0", tmp_path) == "10.3.0.30"
+    assert packaged_version("10.3.0.26", tmp_path) == "10.3.0.26"  # the banner told it
+    assert packaged_version("8.6.2", tmp_path) == "8.6.2"  # another release lies there
+    assert packaged_version("10.3.0", tmp_path / "none") == "10.3.0"
