@@ -30,8 +30,10 @@ FLOAT, FLOAT16, BFLOAT16 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.B
 LOW_TYPES: Mapping[str, int] = {"fp16": FLOAT16, "bf16": BFLOAT16}
 _TYPE_NAMES: dict[int, str] = {FLOAT16: "tensor(float16)", BFLOAT16: "tensor(bfloat16)"}
 _PROTO_LIMIT = 2_000_000_000  # protobuf refuses messages of 2 GiB; some room for the graph
+_LEAN_LIMIT = 64_000_000  # from here on, weights stay out of copies that only the graph is needed of
 _SMALL = 1024  # bytes: weights up to this stay inside the graph of a large model
 _OLDEST_OPSET = 13
+INTEGER_FORMAT = ("QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger", "DynamicQuantizeLinear", "QGemm")
 
 
 def load(path: Path) -> ModelProto:
@@ -60,7 +62,8 @@ def require_fp32(model: ModelProto, where: str) -> None:
     """Refuse what a precision plan cannot start from.
 
     Raises:
-        StageError: the opset is below 13 or a weight or border tensor is already FP16 or BF16.
+        StageError: the opset is below 13, an operator is an integer one, or a weight or border tensor is already FP16
+            or BF16.
     """
     if opset(model) < _OLDEST_OPSET:
         raise StageError(
@@ -68,6 +71,13 @@ def require_fp32(model: ModelProto, where: str) -> None:
             where=where,
             remedy="export it again at opset 17, or convert it with onnx.version_converter",
         )
+    for node in model.graph.node:
+        if node.op_type in INTEGER_FORMAT or node.op_type.startswith("QLinear"):
+            raise StageError(
+                f"the model is not FP32: {node.op_type} is the integer-operator form, which TensorRT does not parse",
+                where=node.name or node.output[0],
+                remedy="give the FP32 model, or write it in Q/DQ form (onnxruntime: QuantFormat.QDQ)",
+            )
     for tensor in model.graph.initializer:
         if tensor.data_type in _TYPE_NAMES:
             raise StageError(
@@ -108,20 +118,32 @@ def prepare(model: ModelProto) -> ModelProto:
     return infer(made)
 
 
+def _weight_bytes(model: ModelProto) -> int:
+    return sum(len(t.raw_data) + 4 * len(t.float_data) + 8 * len(t.int64_data) for t in model.graph.initializer)
+
+
 def is_large(model: ModelProto) -> bool:
     """Whether the model is too large for one protobuf message (asking the message itself raises then)."""
-    weights = sum(len(t.raw_data) + 4 * len(t.float_data) + 8 * len(t.int64_data) for t in model.graph.initializer)
-    return weights >= _PROTO_LIMIT
+    return _weight_bytes(model) >= _PROTO_LIMIT
+
+
+def _too_heavy(model: ModelProto) -> bool:
+    """Whether copying the weights along would cost more than it is worth."""
+    return _weight_bytes(model) >= min(_LEAN_LIMIT, _PROTO_LIMIT)
 
 
 def infer(model: ModelProto) -> ModelProto:
-    """The model with inferred types and shapes; models over 2 GB are inferred without their large weights."""
-    if not is_large(model):
+    """The model with inferred types and shapes; a large one is changed in place, inferred without its weights."""
+    if not _too_heavy(model):
         return onnx.shape_inference.infer_shapes(model, data_prop=True)
     skeleton, _ = _without_weights(model)
     inferred = onnx.shape_inference.infer_shapes(skeleton, data_prop=True)
-    del model.graph.value_info[:]
-    model.graph.value_info.extend(inferred.graph.value_info)
+    for values, found in (
+        (model.graph.value_info, inferred.graph.value_info),
+        (model.graph.output, inferred.graph.output),
+    ):
+        del values[:]
+        values.extend(found)
     return model
 
 
@@ -252,12 +274,12 @@ def count_ops(model: ModelProto, *operators: str) -> int:
 
 
 def open_model(model: ModelProto, options: ort.SessionOptions | None = None) -> ort.InferenceSession:
-    """An onnxruntime session on a model in memory, of any size (over 2 GB its weights are handed over beside it).
+    """An onnxruntime session on a model in memory, of any size (large weights are handed over beside it).
 
     Raises:
         ArtifactError: onnxruntime refuses the model.
     """
-    if not is_large(model):
+    if not _too_heavy(model):
         return open_session(model, options=options)
     options = options or session_options()
     skeleton, large = _without_weights(model)

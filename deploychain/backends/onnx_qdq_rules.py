@@ -27,7 +27,6 @@ _FLOAT_ONLY = (
     *("Sigmoid", "Tanh", "Erf", "Exp", "Log", "Sqrt", "Pow", "Reciprocal", "Sin", "Cos", "Softplus", "Elu", "Gelu"),
     *("Mish", "TopK", "NonMaxSuppression", "CumSum", "LSTM", "GRU", "RNN"),
 )
-_INTEGER_FORMAT = ("QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger", "DynamicQuantizeLinear", "QGemm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,7 +404,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "Add": (_skip,),
     "Concat": (_concat,),
     **dict.fromkeys(_FLOAT_ONLY, (_float_only,)),
-    **dict.fromkeys(_INTEGER_FORMAT, (_integer_format,)),
+    **dict.fromkeys(onnx_graph.INTEGER_FORMAT, (_integer_format,)),
 }
 
 
