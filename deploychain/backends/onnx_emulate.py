@@ -12,9 +12,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from deploychain.backends.onnx_graph import FLOAT, LOW_TYPES, drop_unused_initializers, open_model
+from deploychain.backends.onnx_graph import (
+    FLOAT,
+    LOW_TYPES,
+    drop_unused_initializers,
+    open_model,
+    sort_topologically,
+)
 from deploychain.backends.ort import run_batches
 from deploychain.errors import StageError
 from deploychain.numerics.nodes import NodeInfo
@@ -143,7 +149,9 @@ def round_array(values: npt.NDArray[Any], low: str) -> npt.NDArray[np.float32]:
 def skip_quantisers(model: ModelProto, names: Set[str]) -> int:
     """Feed the named nodes with what their quantisers were fed with; quantisers that nobody reads go.
 
-    A weight that is stored as INT8 is dequantised for good. Returns how many inputs were changed.
+    A weight that is stored as INT8 is dequantised for good. A quantiser whose range starts at zero leaves that range
+    behind, as a Clip: onnxruntime removes a Relu (or Relu6) in front of such a one. Returns how many inputs were
+    changed.
     """
     graph = model.graph
     producers = {out: node for node in graph.node for out in node.output if out}
@@ -158,7 +166,7 @@ def skip_quantisers(model: ModelProto, names: Set[str]) -> int:
                 continue
             quantiser = producers.get(made.input[0])
             if quantiser is not None and quantiser.op_type == "QuantizeLinear":
-                node.input[index] = quantiser.input[0]
+                node.input[index] = _clipped(graph, quantiser, weights)
             elif made.input[0] in weights:
                 plain = f"{name}//plain"
                 if plain not in weights:
@@ -170,7 +178,31 @@ def skip_quantisers(model: ModelProto, names: Set[str]) -> int:
                 continue
             changed += 1
     _drop_unread_quantisers(model)
+    sort_topologically(graph)
     return changed
+
+
+def _clipped(graph: GraphProto, quantiser: NodeProto, weights: dict[str, TensorProto]) -> str:
+    """What a skipped quantiser hands on: its input, cut to its range where that range does the work of a Relu."""
+    source = str(quantiser.input[0])
+    zero = weights.get(quantiser.input[2]) if len(quantiser.input) > 2 else None
+    scale = weights.get(quantiser.input[1])
+    if zero is None or scale is None or zero.data_type not in (TensorProto.INT8, TensorProto.UINT8):
+        return source
+    codes = np.iinfo(numpy_helper.to_array(zero).dtype)
+    if numpy_helper.to_array(zero).size != 1 or numpy_helper.to_array(zero).item() != codes.min:
+        return source
+    target = f"{quantiser.output[0]}//clipped"
+    if f"{target}//max" not in weights:
+        limits = {
+            f"{target}//min": 0.0,
+            f"{target}//max": (codes.max - codes.min) * numpy_helper.to_array(scale).item(),
+        }
+        for name, value in limits.items():
+            weights[name] = numpy_helper.from_array(np.array(value, np.float32), name)
+            graph.initializer.append(weights[name])
+        graph.node.append(helper.make_node("Clip", [source, *limits], [target], name=f"{quantiser.name}//range"))
+    return target
 
 
 def _dequantised(node: NodeProto, weights: Mapping[str, TensorProto]) -> npt.NDArray[np.float32]:
