@@ -275,7 +275,7 @@ class ExpressionTypes:
         if leaf == "from_pretrained":
             dtype = self.amp.dtype(keyword(call, "torch_dtype", "dtype"), self._scope)
             return Value(dtype, True, call, module=True) if dtype in ("fp16", "bf16") else OTHER
-        if not name.startswith("torch"):
+        if not name.startswith("torch."):
             return UNKNOWN_VALUE if self._region is None else self._unknown_result(call, args, name)
         if leaf in FUNCTION_LOSSES:
             return (

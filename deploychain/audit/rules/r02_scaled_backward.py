@@ -123,5 +123,5 @@ RULE = Rule(
     bad="loss.backward()\nscaler.step(optimizer)\nscaler.update()",
     good="scaler.scale(loss).backward()\nscaler.step(optimizer)\nscaler.update()",
     check=check,
-    trigger=r"scaler|Scaler|accelerat|[Ff]abric|16-mixed|precision=16",
+    trigger=r"scaler|Scaler|accelerat|fabric|Fabric|16-mixed|precision=16",
 )

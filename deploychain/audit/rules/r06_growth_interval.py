@@ -125,5 +125,5 @@ RULE = Rule(
     bad="scaler = GradScaler(growth_interval=max(1000, batch_size // 16))",
     good='scaler = torch.amp.GradScaler("cuda")',
     check=check,
-    trigger=r"growth_interval",
+    trigger=r"growth_interval|GradScaler\(",
 )

@@ -128,5 +128,5 @@ RULE = Rule(
     good="scaler.scale(loss).backward()\nscaler.unscale_(optimizer)\n"
     "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\nscaler.step(optimizer)",
     check=check,
-    trigger=r"scaler|Scaler|accelerat|[Ff]abric|16-mixed|precision=16",
+    trigger=r"scaler|Scaler|accelerat|fabric|Fabric|16-mixed|precision=16",
 )

@@ -45,7 +45,13 @@ def _judge(ctx: Context, seen: Seen) -> Iterator[Finding]:
             eps = ctx.symbols.const(bound, scope)
             if _vanishes(eps):
                 yield _finding(ctx, seen, call, eps, seen.args[0])
-        elif leaf in _EPS_FUNCTIONS and seen.args and seen.args[0].dtype == "fp16" and seen.args[0].sure:
+        elif (
+            leaf in _EPS_FUNCTIONS
+            and not seen.name.startswith("torchvision.")
+            and seen.args
+            and seen.args[0].dtype == "fp16"
+            and seen.args[0].sure
+        ):
             if seen.region is not None and seen.region.half and seen.region.cuda:
                 return  # on the FP32 list of CUDA autocast
             given = keyword(call, "eps")

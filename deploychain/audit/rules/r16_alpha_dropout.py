@@ -87,5 +87,5 @@ RULE = Rule(
     bad="nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.AlphaDropout(0.1))",
     good="nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Dropout(0.1))",
     check=check,
-    trigger=r"[Aa]lpha_?[Dd]ropout|AlphaDropout",
+    trigger=r"AlphaDropout|alpha_dropout",
 )

@@ -24,7 +24,7 @@ _NORMALISED = frozenset(
 
 
 def check(ctx: Context) -> Iterator[Finding]:
-    if ".half(" in ctx.text or "float16" in ctx.text:
+    if "half" in ctx.text or "float16" in ctx.text:
         yield from _export(ctx)
         yield from _by_hand(ctx)
 
@@ -109,5 +109,5 @@ RULE = Rule(
     bad='torch.onnx.export(model.half(), x, "m.onnx", opset_version=13)',
     good='torch.onnx.export(model, x, "m.onnx", opset_version=17, dynamo=False)  # then convert with pinned norms',
     check=check,
-    trigger=r"\.half\(|float16",
+    trigger=r"\.half\b|float16",
 )

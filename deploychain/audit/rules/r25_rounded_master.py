@@ -211,5 +211,5 @@ RULE = Rule(
     bad="model.half().float()\nprepare_qat(model)",
     good="model.load_state_dict(load_file('weights.safetensors'))  # float32\nprepare_qat(model)",
     check=check,
-    trigger=r"\.half\(|float16",
+    trigger=r"\.half\b|float16",
 )

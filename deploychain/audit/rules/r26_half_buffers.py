@@ -14,6 +14,7 @@ _NORMS = frozenset({"BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"
 _KNOWN = ("torchvision.models.resnet", "torchvision.models.mobilenet", "torchvision.models.densenet", "torchvision.models.efficientnet",
           "torchvision.models.regnet", "torchvision.models.shufflenet", "torchvision.models.segmentation", "torchvision.models.wide_resnet",
           "torchvision.models.resnext", "torchvision.models.inception")  # fmt: skip
+_KNOWN_TIMM = ("resnet", "resnext", "wide_resnet", "efficientnet", "tf_efficientnet", "mobilenet", "regnet", "densenet")
 
 
 def check(ctx: Context) -> Iterator[Finding]:
@@ -50,6 +51,10 @@ def _batch_norm(ctx: Context, expr: ast.expr, scope: Scope) -> str | None:
         name = ctx.symbols.qual(made.func, ref.scope) or ""
         if name.startswith(_KNOWN):
             return name
+        if name == "timm.create_model" and made.args:
+            model = ctx.symbols.const(made.args[0], ref.scope)
+            if isinstance(model, str) and model.startswith(_KNOWN_TIMM):
+                return f"timm's {model}"
         leaf = last_name(made.func)
         if leaf in _NORMS and name.startswith("torch."):
             return f"line {made.lineno}"
@@ -123,5 +128,5 @@ RULE = Rule(
     bad="model = resnet50().half().eval()",
     good="model.half()\nfor m in model.modules():\n    if isinstance(m, nn.BatchNorm2d):\n        m.float()",
     check=check,
-    trigger=r"\.half\(|float16",
+    trigger=r"\.half\b|float16",
 )
