@@ -107,18 +107,20 @@ def _finite(array: npt.NDArray[np.generic]) -> bool:
 
 
 def _session(model: ModelProto, tensors: list[str]) -> ort.InferenceSession:
-    extended = ModelProto()
-    extended.CopyFrom(model)
-    present = {v.name for v in extended.graph.output}
-    for name in tensors:
-        if name not in present:
-            extended.graph.output.append(onnx.helper.make_tensor_value_info(name, FLOAT, None))
     options = session_options()
     # Tensors must be those that the graph names: no fusion across them. Memory goes back after each run.
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
     options.enable_cpu_mem_arena = False
     options.enable_mem_pattern = False
-    return open_model(extended, options)
+    # The outputs are lent to the model itself: a copy of it would hold the weights once more.
+    outputs = model.graph.output
+    before = len(outputs)
+    present = {v.name for v in outputs}
+    outputs.extend(onnx.helper.make_tensor_value_info(name, FLOAT, None) for name in tensors if name not in present)
+    try:
+        return open_model(model, options)
+    finally:
+        del outputs[before:]
 
 
 def _run(session: ort.InferenceSession, names: list[str], feed: Mapping[str, npt.NDArray[np.generic]]) -> list[object]:
