@@ -30,6 +30,14 @@ _MACROS = (
 )
 # Registered by hand in autocast_mode.cpp, not through the lists.
 _BY_HAND = {"aten::norm.Scalar": "fp32", "aten::norm.ScalarOpt_dim": "fp32", "aten::binary_cross_entropy": "banned"}
+# Operators that torch.export keeps whole: no policy of their own, but what they are made of has one. The RNNs run in
+# cuDNN, whose autocast wrapper (AutocastRNN.cpp) casts input, state and weights.
+_MADE_OF = {
+    **{f"aten::conv{d}d.padding": "low" for d in (1, 2, 3)},
+    **{f"aten::{rnn}.{form}": "low" for rnn in ("lstm", "gru", "rnn_tanh", "rnn_relu") for form in ("input", "data")},
+    **dict.fromkeys(("aten::cross_entropy_loss", "aten::nll_loss_nd", "aten::linalg_norm", "aten::linalg_norm.ord_str",
+                     "aten::trapezoid.x", "aten::trapezoid.dx"), "fp32"),
+}  # fmt: skip
 # No policy, and they take parameters of another dtype than their input: the output has the input's.
 _FIRST_ARGUMENT = ("batch_norm", "instance_norm", "_native_batch_norm", "native_batch_norm", "cudnn_batch_norm")
 _HALF = (torch.float16, torch.bfloat16)
@@ -111,8 +119,9 @@ def policy_of(op: torch._ops.OpOverload) -> str | None:
     """The policy of an operator under CUDA autocast; None where it has none."""
     lists = policy_lists()
     base, overload = op._schema.name, op._schema.overload_name
-    if overload and f"{base}.{overload}" in lists:
-        return lists[f"{base}.{overload}"]
+    name = f"{base}.{overload}" if overload else base
+    if name in lists or name in _MADE_OF:
+        return lists.get(name) or _MADE_OF[name]
     if not overload or overload == "vec" or overload.startswith("default"):
         return lists.get(base)
     return None
@@ -188,10 +197,12 @@ def _decide(
     if not isinstance(op, torch._ops.OpOverload):
         return _widest(inputs) or actual, "follows input"
     policy = policy_of(op)
-    explicit = node.kwargs.get("dtype")
-    if policy is None and op.namespace == "aten" and op._schema.name in ("aten::to", "aten::_to_copy", "aten::type_as"):
-        given = explicit or next((a for a in node.args[1:] if isinstance(a, torch.dtype)), None)
-        return (given, "explicit") if given is not None else (_widest(inputs[:1]) or actual, "follows input")
+    given = node.kwargs.get("dtype")
+    explicit = given or next((a for a in node.args[1:] if isinstance(a, torch.dtype)), None)
+    if op._schema.name == "aten::type_as" and inputs:
+        return inputs[-1], "follows input"
+    if policy is None and op.namespace == "aten" and op._schema.name in ("aten::to", "aten::_to_copy"):
+        return (explicit, "explicit") if explicit is not None else (_widest(inputs[:1]) or actual, "follows input")
     if explicit is not None and isinstance(explicit, torch.dtype) and explicit.is_floating_point:
         return explicit, "explicit"
     if policy == "low":

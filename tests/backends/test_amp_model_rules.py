@@ -11,6 +11,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="inspects PyTorch models")
 
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional as F
 
 from deploychain.audit.command import Request, run
@@ -106,6 +107,65 @@ AFTER_CONV = {
 def test_dtype_map_against_the_measured_table(name: str) -> None:
     function, dtype = AFTER_CONV[name]
     assert dtype_of(function, conv=nn.Conv2d(8, 8, 1), bn=nn.BatchNorm2d(8), act=nn.PReLU()) == dtype
+
+
+def dispatched(function: Any) -> str:
+    """The dtype that torch's own dispatcher gives under CUDA autocast, with tensors that only claim to be on CUDA."""
+    with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
+        module = One(function, conv=nn.Conv2d(8, 8, 1)).eval()
+        for inner in module.modules():
+            for name, parameter in list(inner._parameters.items()):
+                if parameter is not None:
+                    made = torch.empty(parameter.shape, device="cuda")
+                    inner._parameters[name] = nn.Parameter(made, requires_grad=False)
+        torch.set_autocast_enabled("cuda", True)
+        torch.set_autocast_dtype("cuda", torch.float16)
+        try:
+            result = module(torch.empty(2, 8, 8, 8, device="cuda"))
+        finally:
+            torch.set_autocast_enabled("cuda", False)
+            torch.clear_autocast_cache()
+    return str(result.dtype).removeprefix("torch.")
+
+
+def classes(x: Any) -> Any:
+    return torch.zeros(2, 8, 8, dtype=torch.long, device=x.device)
+
+
+AGAINST_THE_DISPATCHER = {
+    "cross_entropy": lambda m, x: F.cross_entropy(m.conv(x), classes(x)),
+    "label_smoothing": lambda m, x: F.cross_entropy(m.conv(x), classes(x), label_smoothing=0.1),
+    "nll_loss": lambda m, x: F.nll_loss(m.conv(x), classes(x)),
+    "conv_same": lambda m, x: F.conv2d(x, m.conv.weight, padding="same"),
+    "linalg_norm": lambda m, x: torch.linalg.norm(m.conv(x), dim=-1),
+    "trapezoid": lambda m, x: torch.trapezoid(m.conv(x)),
+    "softmax_to_half": lambda m, x: m.conv(x).softmax(1, dtype=torch.float16),
+    "softmax_to_float": lambda m, x: m.conv(x).softmax(1, dtype=torch.float32),
+    "type_as": lambda m, x: x.type_as(m.conv(x)),
+    "einsum": lambda m, x: torch.einsum("bchw,bdhw->bcd", x, x),
+    "sdpa": lambda m, x: F.scaled_dot_product_attention(x, x, x),
+    "var": lambda m, x: m.conv(x).var(1),
+    "logsumexp": lambda m, x: m.conv(x).logsumexp(1),
+    "add_in_place": lambda m, x: m.conv(x).add_(x),
+    "where": lambda m, x: torch.where(x > 0, m.conv(x), x),
+    "softmin": lambda m, x: F.softmin(m.conv(x), 1),
+    "triplet": lambda m, x: F.triplet_margin_loss(m.conv(x), x, x),
+    "pairwise_distance": lambda m, x: F.pairwise_distance(m.conv(x), x),
+    "local_response_norm": lambda m, x: F.local_response_norm(m.conv(x), 2),
+    "layer_norm": lambda m, x: F.layer_norm(m.conv(x), (8,)),
+}
+
+
+@pytest.mark.parametrize("name", AGAINST_THE_DISPATCHER)
+def test_dtype_map_against_the_dispatcher(name: str) -> None:
+    function = AGAINST_THE_DISPATCHER[name]
+    assert dtype_of(function, conv=nn.Conv2d(8, 8, 1)) == dispatched(function)
+
+
+@pytest.mark.parametrize("layer", [nn.LSTM, nn.GRU, nn.RNN])
+def test_recurrent_layers_are_cast_by_their_cudnn_wrapper(layer: Any) -> None:
+    # AutocastRNN.cpp is part of CUDA builds only, so the dispatcher of a CPU build cannot say it
+    assert dtype_of(lambda m, x: m.rnn(x)[0], torch.randn(2, 5, 8), rnn=layer(8, 8, batch_first=True)) == "float16"
 
 
 def test_dtype_map_names_modules_and_policies() -> None:
