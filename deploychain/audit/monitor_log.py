@@ -8,9 +8,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from deploychain.audit.explain import find_rule
 from deploychain.audit.finding import AuditReport, Finding, Problem, Severity
 from deploychain.audit.scale_health import judge_scale
-from deploychain.errors import ArtifactError
+from deploychain.errors import ArtifactError, ConfigError
 
 _FIX = {
     "R01": "compute the loss from `logits.float()`, or inside the autocast block",
@@ -72,7 +73,9 @@ def scale_history(records: Iterable[dict[str, Any]]) -> tuple[list[tuple[int, fl
 # What torch and its exporters print when something was silently given up.
 _LOG_LINES = (
     (
-        re.compile(r"Disabling autocast"),
+        re.compile(
+            r"Disabling autocast|User provided device_type of .* not available\. Disabling"
+        ),  # newer, older torch
         "R27",
         Severity.ERROR,
         "autocast was asked for and is off: everything runs in float32",
@@ -125,12 +128,15 @@ def audit_log(path: Path) -> AuditReport:
     except ArtifactError as error:
         return AuditReport(files=1, problems=(Problem(str(path), error.message),))
     findings = []
-    for number, record in enumerate(records, start=1):
-        if record.get("type") == "finding":
-            findings.append(
-                _finding(path, number, record["rule"], record["severity"], f"{record['where']}: {record['message']}")
-            )
-    changes, skipped, steps = scale_history(records)
+    try:
+        for number, record in enumerate(records, start=1):
+            if record.get("type") == "finding":
+                said = f"{record['where']}: {record['message']}"
+                findings.append(_finding(path, number, find_rule(record["rule"]).id, record["severity"], said))
+        changes, skipped, steps = scale_history(records)
+    except (ConfigError, KeyError, TypeError, ValueError) as error:
+        text = f"not a record that the monitor writes ({type(error).__name__}: {error})"
+        return AuditReport(files=1, problems=(Problem(str(path), text),))
     last = len(records)
     for symptom in judge_scale(changes, skipped, steps):
         findings.append(_finding(path, last, symptom.rule, symptom.severity, symptom.message))

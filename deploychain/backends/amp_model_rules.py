@@ -7,7 +7,9 @@ This runs the user's code: it builds the model, takes two samples and evaluates 
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +35,8 @@ def audit_task(reference: str, base: Path | None = None) -> AuditReport:
         ConfigError: the task cannot be found or loaded.
     """
     ref = TaskRef.parse(reference, base or Path.cwd(), {})
-    return audit_loaded_task(ref.load(), str(ref.file or ref.source))
+    with redirect_stdout(sys.stderr):  # what the task prints is no part of the report
+        return audit_loaded_task(ref.load(), str(ref.file or ref.source))
 
 
 def task_dtype_map(reference: str, base: Path | None = None) -> DtypeMap:
@@ -42,10 +45,11 @@ def task_dtype_map(reference: str, base: Path | None = None) -> DtypeMap:
     Raises:
         ConfigError: the task cannot be loaded, or torch.export cannot export its model.
     """
-    task = TaskRef.parse(reference, base or Path.cwd(), {}).load()
     try:
-        args, kwargs, _ = _batch(task)
-        return dtype_map(task.model().eval(), args, kwargs)
+        with redirect_stdout(sys.stderr):
+            task = TaskRef.parse(reference, base or Path.cwd(), {}).load()
+            args, kwargs, _ = _batch(task)
+            return dtype_map(task.model().eval(), args, kwargs)
     except DeploychainError:
         raise
     except Exception as error:
@@ -62,8 +66,10 @@ def audit_loaded_task(task: Any, path: str) -> AuditReport:
         model = task.model()
     except DeploychainError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return AuditReport(files=1, problems=(Problem(path, f"model() failed: {_first_line(error)}"),))
+    if not isinstance(model, nn.Module):
+        return AuditReport(files=1, problems=(Problem(path, f"model() gave a {type(model).__name__}, not a module"),))
     try:
         args, kwargs, targets = _batch(task)
     except Exception as error:
@@ -181,7 +187,7 @@ class _Audit:
             lost = (
                 (size > 0) & (size <= FP16_ZERO) if label == "running_var" else torch.zeros_like(size, dtype=torch.bool)
             )
-            if bool((size > FP16_MAX).any()) or bool(lost.any()):
+            if bool((~(size <= FP16_MAX)).any()) or bool(lost.any()):
                 self.found(
                     "R26", Severity.WARNING, name,
                     f"{label} from {size.min().item():.3g} to {size.max().item():.3g} does not fit into float16: .half() would make it inf "
@@ -358,6 +364,6 @@ def _to_half(value: Any) -> Any:
     return type(value)(_to_half(v) for v in value) if isinstance(value, (list, tuple)) else value
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
     text = str(error).strip()
     return f"{type(error).__name__}: {text.splitlines()[0] if text else ''}"

@@ -355,3 +355,33 @@ def test_the_command_prints_the_dtype_map(tmp_path: Path, monkeypatch: pytest.Mo
     assert document["dtype_map"]["ops"][0]["module"] == "0"
     with pytest.raises(ConfigError, match="no model"):
         run(Request(paths=(tmp_path,), dtype_map=True))
+
+
+def test_what_a_task_prints_is_no_part_of_the_document(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "loud.py").write_text(TASK.replace("def model(self):", "def model(self):\n        print('hello')"))
+    monkeypatch.chdir(tmp_path)
+    run(Request(model="loud.py:Task", dtype_map=True, format="json"))
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "hello" in err
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [("return 3", "model() gave a int, not a module"), ("raise SystemExit(3)", "model() failed: SystemExit: 3")],
+)
+def test_a_task_without_a_model_is_a_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, said: str
+) -> None:
+    name = f"odd{len(body)}"
+    (tmp_path / f"{name}.py").write_text(TASK.replace("def model(self):", f"def model(self):\n        {body}"))
+    monkeypatch.chdir(tmp_path)
+    assert [p.text for p in run(Request(model=f"{name}.py:Task")).report.problems] == [said]
+
+
+def test_r26_statistics_that_are_nan() -> None:
+    net = nn.Sequential(nn.Conv2d(3, 4, 1), nn.BatchNorm2d(4))
+    net[1].running_var.fill_(float("nan"))  # type: ignore[union-attr,operator]
+    assert "R26" in rules(net)

@@ -103,3 +103,27 @@ def test_printed_logs_are_searched(tmp_path: Path) -> None:
     )
     assert [(f.rule, f.line) for f in audit_log(log).findings] == [("R27", 2), ("R19", 4)]
     assert audit_log(tmp_path / "none.log").problems[0].text.startswith("cannot be read")
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"type": "finding"},
+        {"type": "finding", "rule": "R99", "severity": "error", "where": "a", "message": "b"},
+        {"type": "finding", "rule": "R01", "severity": "fatal", "where": "a", "message": "b"},
+        {"type": "history", "scale": [["x", 1]], "last_step": 3},
+        {"type": "skip"},
+    ],
+)
+def test_a_damaged_record_is_a_problem(tmp_path: Path, record: dict[str, object]) -> None:
+    log = tmp_path / "m.jsonl"
+    log.write_text(json.dumps({"type": "start"}) + "\n" + json.dumps(record) + "\n", encoding="utf-8")
+    report = audit_log(log)
+    assert report.findings == ()
+    assert report.problems[0].text.startswith("not a record that the monitor writes")
+
+
+def test_the_older_form_of_the_warning_is_found(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("UserWarning: User provided device_type of 'cuda', but CUDA is not available. Disabling\n")
+    assert [f.rule for f in audit_log(log).findings] == ["R27"]
