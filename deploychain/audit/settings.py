@@ -65,10 +65,11 @@ def _table(start: Path) -> tuple[dict[str, Any], str]:
             if "deploychain" not in str(error) and "tool.deploychain" not in _safe_text(file):
                 return {}, where  # somebody else's broken file
             raise ConfigError(f"not valid TOML: {error}", where=str(file), remedy="correct the file") from None
-        table = document.get("tool", {}).get("deploychain", {})
-        table = table.get("audit", {}) if isinstance(table, dict) else {}
-        if not isinstance(table, dict):
-            raise ConfigError("must be a table", where=where, remedy="write [tool.deploychain.audit]")
+        table: Any = document
+        for key in ("tool", "deploychain", "audit"):
+            table = table.get(key, {})
+            if not isinstance(table, dict):
+                raise ConfigError(f"{key} must be a table", where=where, remedy="write [tool.deploychain.audit]")
         return table, where
     return {}, "pyproject.toml"
 
@@ -94,8 +95,9 @@ def _split(text: str) -> list[str]:
 
 def _list(table: dict[str, Any], key: str, where: str) -> list[str]:
     value = table.get(key, [])
-    if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
-        raise ConfigError(f"{key} must be a list of strings", where=where, remedy=f'{key} = ["R14"]')
+    if not isinstance(value, list) or not all(isinstance(v, str) and v for v in value):
+        example = "third_party" if key == "exclude" else "R14"
+        raise ConfigError(f"{key} must be a list of strings", where=where, remedy=f'{key} = ["{example}"]')
     return value
 
 

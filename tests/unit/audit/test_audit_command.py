@@ -147,6 +147,9 @@ def test_settings_come_from_pyproject_and_the_command_line_wins(tmp_path: Path) 
         ('[tool.deploychain.audit]\nselect = "R01"\n', "list of strings"),
         ('[tool.deploychain.audit]\nignore = ["R77"]\n', "R77"),
         ("[tool.deploychain.audit\n", "not valid TOML"),
+        ("[tool.deploychain]\naudit = 3\n", "audit must be a table"),
+        ("tool = 3\n", "tool must be a table"),
+        ('[tool.deploychain.audit]\nexclude = [""]\n', "exclude must be a list"),
     ],
 )
 def test_wrong_settings_say_where(tmp_path: Path, text: str, said: str) -> None:
