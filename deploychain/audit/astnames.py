@@ -99,6 +99,41 @@ def dotted(expr: ast.AST) -> str | None:
     return None
 
 
+def write_out_attributes(tree: ast.Module) -> None:
+    """`getattr(nn, "BCELoss")` becomes `nn.BCELoss`, `setattr(x, "y", v)` becomes `x.y = v`; in place.
+
+    With a default it stays: code that probes for a name is no use of it.
+    """
+    stack: list[ast.AST] = [tree]  # iterative: generated code nests deeper than the recursion limit
+    while stack:
+        node = stack.pop()
+        for field_name, value in ast.iter_fields(node):
+            if isinstance(value, list):
+                value[:] = [_written_out(v) if isinstance(v, ast.AST) else v for v in value]
+                stack += [v for v in value if isinstance(v, ast.AST)]
+            elif isinstance(value, ast.AST):
+                made = _written_out(value)
+                setattr(node, field_name, made)
+                stack.append(made)
+
+
+def _written_out(node: ast.AST) -> ast.AST:
+    call = node.value if isinstance(node, ast.Expr) else node
+    if not (
+        isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and len(call.args) > 1 and not call.keywords
+    ):
+        return node
+    name = call.args[1].value if isinstance(call.args[1], ast.Constant) else None
+    if not (isinstance(name, str) and name.isidentifier()):
+        return node
+    if call.func.id == "getattr" and len(call.args) == 2 and call is node:
+        return ast.copy_location(ast.Attribute(call.args[0], name, ast.Load()), node)
+    if call.func.id == "setattr" and len(call.args) == 3 and call is not node:
+        target = ast.copy_location(ast.Attribute(call.args[0], name, ast.Store()), call)
+        return ast.copy_location(ast.Assign([target], call.args[2]), node)
+    return node
+
+
 def last_name(expr: ast.AST) -> str:
     if isinstance(expr, ast.Name):
         return expr.id

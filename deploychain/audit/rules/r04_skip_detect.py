@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from deploychain.audit.astnames import Scope, dotted
+from deploychain.audit.astnames import Ref, Scope, dotted, returns
 from deploychain.audit.context import WARNING, Context, Rule
 from deploychain.audit.finding import Finding
 
@@ -15,7 +15,7 @@ def check(ctx: Context) -> Iterator[Finding]:
     for call, scope in ctx.calls_named("step"):
         if not (isinstance(call.func, ast.Attribute) and call.args and ctx.amp.is_scaler(call.func.value, scope)):
             continue
-        use = _tested(ctx, call) or _tested_later(ctx, call, scope)
+        use = _use(ctx, call, scope, 3)
         if use is None:
             continue
         scaler, optimizer = ctx.str(call.func.value), ctx.str(call.args[0])
@@ -26,6 +26,31 @@ def check(ctx: Context) -> Iterator[Finding]:
             f"before = {scaler}.get_scale()\n{scaler}.step({optimizer})\n{scaler}.update()\n"
             f"skipped = {scaler}.get_scale() < before  # get_scale() waits for the GPU: not on every step",
         )  # fmt: skip
+
+
+def _use(ctx: Context, call: ast.Call, scope: Scope, depth: int) -> ast.expr | None:
+    """Where the result of a call is tested: at once, by its name, or by a caller that it is returned to."""
+    found = _tested(ctx, call) or _tested_later(ctx, call, scope)
+    if found is not None or depth == 0 or not isinstance(scope.node, ast.FunctionDef):
+        return found
+    if any(ref.expr is call for value in returns(scope) for ref in _whole(ctx, value, scope)):
+        for site in ctx.symbols.call_sites(scope):
+            found = found or _use(ctx, site, ctx.symbols.scope(site), depth - 1)
+    return found
+
+
+def _whole(ctx: Context, value: ast.expr, scope: Scope) -> list[Ref]:
+    """What a returned expression may be; a name only where it was bound once."""
+    name = dotted(value)
+    if name is not None and len(ctx.symbols.bindings(name, scope)) != 1:
+        return []
+    if isinstance(value, ast.Call):
+        return [Ref(value, scope)]
+    return (
+        [Ref(b.value, b.scope) for b in ctx.symbols.bindings(name, scope) if b.value and b.place is None]
+        if name
+        else []
+    )
 
 
 def _tested(ctx: Context, expr: ast.expr) -> ast.expr | None:

@@ -16,6 +16,10 @@ _BOUNDING = words(
     "max amax maximum logsumexp clamp clip clamp_ sigmoid tanh softmax log_softmax normalize cosine_similarity clamp_max "
     "minimum cos sin cummax logsigmoid"
 )
+_SELECTING = words(
+    "gather diagonal diag squeeze unsqueeze view reshape flatten transpose permute contiguous index_select masked_select "
+    "take_along_dim"
+)
 # Attention modules are written for any dtype: the note is for files that show half precision or training.
 _HALF_SIGNS = ("autocast", "GradScaler", ".half(", "torch.float16", "fp16", "16-mixed", ".backward(")
 
@@ -100,6 +104,20 @@ def _picked(ctx: Context, expr: ast.expr, scope: Scope) -> ast.expr:
     return expr
 
 
+def _elements(ctx: Context, expr: ast.expr, scope: Scope) -> ast.expr:
+    """`p.gather(1, y[:, None]).squeeze(1)`, `p[rows, y]`: the p whose elements these are, unchanged."""
+    for _ in range(6):
+        latest = _latest(ctx, expr, scope)[0].expr
+        if isinstance(latest, ast.Subscript):
+            expr = latest.value
+            continue
+        inner = _op(ctx, latest, scope, *_SELECTING)
+        if inner is None:
+            break
+        expr = inner
+    return expr
+
+
 def _shifted(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
     """The maximum was subtracted, the value is bounded, or it is minus something (a distance, an energy)."""
     queue: list[ast.expr] = [expr]
@@ -125,7 +143,7 @@ def _log(ctx: Context, call: ast.Call, scope: Scope) -> Iterator[Finding]:
     inside = _op(ctx, call, scope, "log")
     if inside is None:
         return
-    softmax = _first(ctx, inside, scope, "softmax")
+    softmax = _first(ctx, _elements(ctx, inside, scope), scope, "softmax")
     if softmax is not None:
         x = ctx.str(softmax[0])
         yield ctx.finding(

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from deploychain.audit.astnames import UNKNOWN, Scope, dotted, keyword, last_name, strip_module_calls
+from deploychain.audit.astnames import UNKNOWN, Scope, dotted, keyword, last_name, returns, strip_module_calls
 from deploychain.audit.context import ERROR, WARNING, Context, Rule
 from deploychain.audit.finding import Finding
 
@@ -37,7 +37,7 @@ def _compose(ctx: Context) -> Iterator[Finding]:
     for call in ctx.symbols.calls:
         if last_name(call.func) not in ("Compose", "Sequential", "append", "extend") or not call.args:
             continue
-        items = call.args[0].elts if isinstance(call.args[0], ast.List | ast.Tuple) else call.args
+        items = _steps(ctx, call)
         half: ast.expr | None = None
         for item in items:
             if not isinstance(item, ast.Call):
@@ -46,12 +46,37 @@ def _compose(ctx: Context) -> Iterator[Finding]:
             if name in ("ConvertImageDtype", "ToDtype", "ConvertDtype", "convert_image_dtype"):
                 given = item.args[0] if item.args else keyword(item, "dtype")
                 half = item if ctx.amp.dtype(given, scope) == "fp16" else None
-            elif (
-                name == "Lambda" and item.args and isinstance(item.args[0], ast.Lambda) and _is_half(item.args[0].body)
-            ):
+            elif name == "Lambda" and item.args and any(_is_half(e) for e in _results(ctx, item.args[0], scope)):
                 half = item
             elif name == "Normalize" and half is not None:
                 yield _half(ctx, item, half)
+
+
+def _steps(ctx: Context, call: ast.Call) -> list[ast.expr]:
+    """The transforms in a Compose: written there, in a list that is built once, or named before."""
+    items, scope = call.args, ctx.symbols.scope(call)
+    refs = ctx.symbols.resolve(items[0], scope)
+    if len(refs) == 1 and isinstance(refs[0].expr, ast.List | ast.Tuple) and not _reordered(ctx, dotted(items[0])):
+        items, scope = refs[0].expr.elts, refs[0].scope
+    named = [ctx.symbols.resolve(item, scope) for item in items]
+    return [found[0].expr if len(found) == 1 else item for found, item in zip(named, items, strict=True)]
+
+
+def _reordered(ctx: Context, name: str | None) -> bool:
+    return name is not None and any(
+        isinstance(c.func, ast.Attribute)
+        and c.func.attr in ("insert", "remove", "pop", "clear", "reverse", "sort")
+        and dotted(c.func.value) == name
+        for c in ctx.symbols.calls
+    )
+
+
+def _results(ctx: Context, function: ast.expr, scope: Scope) -> list[ast.expr]:
+    """What a lambda, or a function of this file, returns."""
+    if isinstance(function, ast.Lambda):
+        return [function.body]
+    found = ctx.symbols.local_function(function, scope)
+    return returns(found) if found is not None else []
 
 
 def _is_half(expr: ast.expr) -> bool:

@@ -38,6 +38,18 @@ def _private_of(ctx: Context, expr: ast.AST, scope: Scope) -> str | None:
     return None
 
 
+def _alias_of(ctx: Context, expr: ast.expr, scope: Scope) -> str | None:
+    """The private tensor itself, or a name that was only ever bound to it: what is done in place is done to it."""
+    name = _private_of(ctx, expr, scope)
+    text = dotted(expr)
+    if name is not None or text is None:
+        return name
+    bindings = ctx.symbols.bindings(text, scope)
+    if len(bindings) != 1 or bindings[0].value is None or bindings[0].loop or bindings[0].place is not None:
+        return None
+    return _private_of(ctx, bindings[0].value, bindings[0].scope)
+
+
 def _private(ctx: Context) -> Iterator[Finding]:
     if "._" not in ctx.text:
         return
@@ -57,7 +69,7 @@ def _private(ctx: Context) -> Iterator[Finding]:
                     base = arg
                     while isinstance(base, ast.Call) and isinstance(base.func, ast.Attribute):
                         base = base.func.value
-                    name = _private_of(ctx, base, scope)
+                    name = _alias_of(ctx, base, scope)
                     if name is not None:
                         yield _touched(ctx, node, name, f"goes through {leaf}")
             elif isinstance(node.func, ast.Attribute) and node.func.attr == "_init_scale":
@@ -68,7 +80,7 @@ def _private(ctx: Context) -> Iterator[Finding]:
                         f"{name.rpartition('.')[0]}.update(new_scale=65536.0)",
                     )  # fmt: skip
             elif leaf in _IN_PLACE and isinstance(node.func, ast.Attribute):
-                name = _private_of(ctx, node.func.value, scope)
+                name = _alias_of(ctx, node.func.value, scope)
                 if name is not None:
                     yield _touched(ctx, node, name, "is written")
 

@@ -48,7 +48,10 @@ def check(ctx: Context) -> Iterator[Finding]:
 
 
 def _keys(ctx: Context, expr: ast.expr, scope: Scope) -> list[str] | None:
-    refs = ctx.symbols.resolve(expr, scope)
+    """The keys of the one dictionary that it may be; `AXES if dynamic else None` is one."""
+    refs = [
+        r for r in ctx.symbols.resolve(expr, scope) if not (isinstance(r.expr, ast.Constant) and r.expr.value is None)
+    ]
     if len(refs) != 1 or not isinstance(refs[0].expr, ast.Dict):
         return None
     keys = [ctx.symbols.const(k, refs[0].scope) for k in refs[0].expr.keys]

@@ -195,6 +195,32 @@ def _state_dicts(ctx: Context) -> Iterator[Finding]:
             and last_name(value.func.value.func) == "half"
         ):
             yield _finding(ctx, node, ctx.str(value), node.lineno)
+        elif _rounds(value, "half"):
+            yield from _loaded_back(ctx, node, source)
+
+
+def _rounds(value: ast.expr, method: str) -> bool:
+    return isinstance(value, ast.Call) and last_name(value.func) == method and not value.args
+
+
+def _loaded_back(ctx: Context, halved: ast.DictComp, source: ast.expr) -> Iterator[Finding]:
+    """`h = {k: v.half() ... model.state_dict()}`; `model.load_state_dict({k: v.float() ... h.items()})`."""
+    owners = {dotted(n.value) for n in ast.walk(source) if isinstance(n, ast.Attribute) and n.attr == "state_dict"} - {
+        None
+    }
+    for call in ctx.symbols.calls:
+        if not (isinstance(call.func, ast.Attribute) and call.func.attr == "load_state_dict" and call.args):
+            continue
+        if dotted(call.func.value) not in owners:
+            continue  # a copy, to measure the rounding
+        for ref in ctx.symbols.resolve(call.args[0], ctx.symbols.scope(call)):
+            widened = ref.expr
+            if not (isinstance(widened, ast.DictComp) and _rounds(widened.value, "float")):
+                continue
+            items = widened.generators[0].iter
+            table = items.func.value if isinstance(items, ast.Call) and isinstance(items.func, ast.Attribute) else items
+            if any(r.expr is halved for r in ctx.symbols.resolve(table, ref.scope)):
+                yield _finding(ctx, call, dotted(call.func.value) or "", halved.lineno)
 
 
 RULE = Rule(

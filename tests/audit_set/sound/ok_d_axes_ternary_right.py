@@ -1,0 +1,9 @@
+# expect: none
+import torch
+
+
+def export(model, x, path, dynamic=True):
+    axes = {"images": {0: "n"}, "boxes": {0: "n"}} if dynamic else None
+    torch.onnx.export(
+        model, (x,), path, input_names=["images"], output_names=["boxes", "scores"], dynamic_axes=axes, dynamo=False
+    )
