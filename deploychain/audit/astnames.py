@@ -99,8 +99,8 @@ def dotted(expr: ast.AST) -> str | None:
     return None
 
 
-def write_out_attributes(tree: ast.Module) -> None:
-    """`getattr(nn, "BCELoss")` becomes `nn.BCELoss`, `setattr(x, "y", v)` becomes `x.y = v`; in place.
+def write_out(tree: ast.Module) -> None:
+    """`f = lambda x: y` to a `def`, `getattr(nn, "BCELoss")` `nn.BCELoss`, `setattr(x, "y", v)` `x.y = v`, in place.
 
     With a default it stays: code that probes for a name is no use of it.
     """
@@ -118,6 +118,10 @@ def write_out_attributes(tree: ast.Module) -> None:
 
 
 def _written_out(node: ast.AST) -> ast.AST:
+    if isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda) and isinstance(node.targets[0], ast.Name):
+        body = ast.copy_location(ast.Return(node.value.body), node.value)
+        made = ast.FunctionDef(node.targets[0].id, node.value.args, [body], [], None)
+        return ast.copy_location(made, node) if len(node.targets) == 1 else node
     call = node.value if isinstance(node, ast.Expr) else node
     if not (
         isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and len(call.args) > 1 and not call.keywords

@@ -103,11 +103,13 @@ class DtypeWalk(ExpressionTypes):
             self._with(s)
         elif isinstance(s, ast.If):
             self._value(s.test)
-            before = dict(self._env)
+            before, outside = dict(self._env), self._region
             self._body(s.body)
-            after = self._env
-            self._env = before
+            after, inside = self._env, self._region
+            self._env, self._region = before, outside
             self._body(s.orelse)
+            if self._region is outside:
+                self._region = inside
             self._env = join_envs(after, self._env, _leaves(s.body), _leaves(s.orelse))
         elif isinstance(s, ast.For | ast.AsyncFor):
             self._iterate(s.target, s.iter)
@@ -122,6 +124,7 @@ class DtypeWalk(ExpressionTypes):
         elif isinstance(s, ast.Expr):
             self._value(s.value)
             self._module_in_place(s.value)
+            self._enter_by_call(s.value)
         elif isinstance(s, ast.Try):
             self._body(s.body)
             for handler in s.handlers:
@@ -148,6 +151,11 @@ class DtypeWalk(ExpressionTypes):
                 self._no_grad = True
         self._body(s.body)
         self._region, self._no_grad = kept, no_grad
+
+    def _enter_by_call(self, expr: ast.expr) -> None:
+        """`stack.enter_context(autocast(...))`: until the end of the `with`, or of the function."""
+        if isinstance(expr, ast.Call) and last_name(expr.func) == "enter_context" and len(expr.args) == 1:
+            self._region = self.amp.region(expr.args[0], self._scope) or self._region
 
     def _iterate(self, target: ast.expr, source: ast.expr) -> None:
         """Bind the loop variables of `for a, b in zip(x, y)`, `for i, a in enumerate(x)`, `for a in x`."""

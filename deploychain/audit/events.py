@@ -220,12 +220,21 @@ class EventReader:
             "max",
         ):
             for arg in call.args[:1]:
+                if self._are_grads(arg, scope):
+                    return Event("clip", "*", call, scope, detail=self.symbols.text(call))
                 grad = arg
                 while _is_detach(grad) or (isinstance(grad, ast.Attribute) and grad.attr == "data"):
                     grad = grad.value if isinstance(grad, ast.Attribute) else grad.func.value  # type: ignore[attr-defined]
                 if self._is_grad(grad, scope):
                     return Event("clip", "*", call, scope, detail=self.symbols.text(call))
         return None
+
+    def _are_grads(self, expr: ast.expr, scope: Scope) -> bool:
+        """`[p.grad for p in model.parameters()]`, by name or as it is."""
+        return any(
+            isinstance(r.expr, ast.ListComp) and self._is_grad(r.expr.elt, self.symbols.scope(r.expr))
+            for r in self.symbols.resolve(expr, scope)
+        )
 
     def _is_grad(self, expr: ast.AST, scope: Scope, depth: int = 3) -> bool:
         """`.grad` of a parameter (not of an input, as in adversarial training), or an item of a list of them."""

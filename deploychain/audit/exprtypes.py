@@ -84,6 +84,8 @@ class ExpressionTypes:
         if isinstance(e, ast.Name):
             return self._env.get(e.id, self._outer(e))
         if isinstance(e, ast.Call):
+            if isinstance(e.func, ast.Name) and e.func.id == "dict" and e.keywords and not e.args:
+                return join([self._value(k.value) for k in e.keywords])
             return self._call(e)
         if isinstance(e, ast.BinOp):
             left, right = self._value(e.left), self._value(e.right)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from deploychain.audit.astnames import write_out_attributes
+from deploychain.audit.astnames import write_out
 
 MAX_BYTES = 2_000_000  # hand-written training code is far smaller; generated files of 5 MB take minutes to analyse
 SKIPPED_FOLDERS = frozenset(
@@ -200,8 +200,8 @@ def parse(path: str, text: str, cells: tuple[tuple[int, int], ...] = ()) -> Sour
         raise UnreadableSource(f"{where}syntax error: {error.msg}{hint}") from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise UnreadableSource(f"cannot be parsed: {error or type(error).__name__}") from None
-    if "attr(" in text:
-        write_out_attributes(tree)
+    if "attr(" in text or "lambda" in text:
+        write_out(tree)
     return Source(path, text, tree, cells, _ignores(text))
 
 

@@ -39,7 +39,11 @@ def _judge(ctx: Context, seen: Seen) -> Iterator[Finding]:
     elif isinstance(seen.node, ast.Call):
         leaf = seen.name.rpartition(".")[2]
         call = seen.node
-        if leaf in _CLAMPS and seen.args and _is_fp16(seen.args[0]):
+        if leaf in ("add", "add_") and seen.args and _is_fp16(seen.args[0]):
+            eps = ctx.symbols.const(argument(call, 1 if seen.name.startswith("torch.") else 0, "other"), scope)
+            if _vanishes(eps):
+                yield _finding(ctx, seen, call, eps, seen.args[0])
+        elif leaf in _CLAMPS and seen.args and _is_fp16(seen.args[0]):
             method = not seen.name.startswith("torch.")
             bound = argument(call, 0 if method else 1, "min")
             eps = ctx.symbols.const(bound, scope)

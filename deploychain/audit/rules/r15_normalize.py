@@ -34,8 +34,11 @@ def check(ctx: Context) -> Iterator[Finding]:
 
 def _compose(ctx: Context) -> Iterator[Finding]:
     """Compose([..., ConvertImageDtype(torch.half), Normalize(...)])"""
-    for call in ctx.symbols.calls:
-        if last_name(call.func) not in ("Compose", "Sequential", "append", "extend") or not call.args:
+    for call in ctx.symbols.nodes(ast.Call, ast.AugAssign):
+        if isinstance(call, ast.AugAssign):
+            if not isinstance(call.value, ast.List | ast.Tuple):
+                continue
+        elif last_name(call.func) not in ("Compose", "Sequential", "append", "extend") or not call.args:
             continue
         items = _steps(ctx, call)
         half: ast.expr | None = None
@@ -52,9 +55,9 @@ def _compose(ctx: Context) -> Iterator[Finding]:
                 yield _half(ctx, item, half)
 
 
-def _steps(ctx: Context, call: ast.Call) -> list[ast.expr]:
+def _steps(ctx: Context, call: ast.Call | ast.AugAssign) -> list[ast.expr]:
     """The transforms in a Compose: written there, in a list that is built once, or named before."""
-    items, scope = call.args, ctx.symbols.scope(call)
+    items, scope = call.args if isinstance(call, ast.Call) else [call.value], ctx.symbols.scope(call)
     refs = ctx.symbols.resolve(items[0], scope)
     if len(refs) == 1 and isinstance(refs[0].expr, ast.List | ast.Tuple) and not _reordered(ctx, dotted(items[0])):
         items, scope = refs[0].expr.elts, refs[0].scope

@@ -45,8 +45,11 @@ def _alias_of(ctx: Context, expr: ast.expr, scope: Scope) -> str | None:
     if name is not None or text is None:
         return name
     bindings = ctx.symbols.bindings(text, scope)
-    if len(bindings) != 1 or bindings[0].value is None or bindings[0].loop or bindings[0].place is not None:
+    if len(bindings) != 1 or bindings[0].value is None or bindings[0].place is not None:
         return None
+    if bindings[0].loop:
+        each = bindings[0].value.elts if isinstance(bindings[0].value, ast.Tuple | ast.List) else []
+        return next((name for e in each if (name := _private_of(ctx, e, bindings[0].scope))), None)
     return _private_of(ctx, bindings[0].value, bindings[0].scope)
 
 

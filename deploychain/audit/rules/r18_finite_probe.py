@@ -42,7 +42,7 @@ def check(ctx: Context) -> Iterator[Finding]:
             continue
         for node, home in _nodes_of_forward(ctx, function):
             if isinstance(node, ast.Assert) or (
-                isinstance(node, ast.If) and any(isinstance(s, ast.Raise) for s in node.body)
+                isinstance(node, ast.If) and (any(isinstance(s, ast.Raise) for s in node.body) or _only_tells(node))
             ):
                 test = node.test
             else:
@@ -79,6 +79,16 @@ def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
         yield node
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
             stack.extend(ast.iter_child_nodes(node))
+
+
+def _only_tells(node: ast.If) -> bool:
+    """Nothing but `print(...)` and the like in it: a probe, and no repair of the values."""
+    return not node.orelse and all(
+        isinstance(s, ast.Expr)
+        and isinstance(s.value, ast.Call)
+        and last_name(s.value.func) in ("print", "warn", "warning", "error", "info", "debug", "critical", "breakpoint")
+        for s in node.body
+    )
 
 
 def _is_probe(ctx: Context, test: ast.expr) -> bool:

@@ -11,6 +11,7 @@ from deploychain.audit.context import ERROR, NOTE, WARNING, Context, Rule
 from deploychain.audit.events import Event
 from deploychain.audit.finding import Finding
 from deploychain.audit.paths import Graph, Node, search
+from deploychain.audit.values import words
 
 
 def check(ctx: Context) -> Iterator[Finding]:
@@ -23,6 +24,8 @@ def check(ctx: Context) -> Iterator[Finding]:
             if (kind, id(node)) not in done:
                 done.add((kind, id(node)))
                 yield finding
+    yield from _never_updated(ctx, done)
+    yield from _update_per_optimizer(ctx)
     yield from _checkpoint(ctx)
     yield from _no_gradients(ctx)
 
@@ -67,6 +70,54 @@ def _over_collection(ctx: Context, event: Event) -> bool:
             return True
         return any(b.loop for b in ctx.symbols.bindings(text, event.scope)) or "[" in text
     return False
+
+
+def _never_updated(ctx: Context, done: set[tuple[str, int]]) -> Iterator[Finding]:
+    """A whole training step, backward and step, of a scaler made in this file, and no update() anywhere in it."""
+    if not ctx.amp.scaler_calls or any(kind == "update" for kind, _ in done):
+        return
+    if any(last_name(c.func) == "update" and ctx.amp.is_scaler(c.func.value, ctx.symbols.scope(c))
+           for c in ctx.symbols.calls if isinstance(c.func, ast.Attribute)):  # fmt: skip
+        return
+    for graph in ctx.graphs:
+        steps = [e for _, e in graph.events("scaler-step") if _live(ctx, e) and not e.framework]
+        if not steps or graph.events("opaque") or graph.events("update"):
+            continue
+        if any(e.scaled is True and not e.framework for _, e in graph.events("backward")):
+            scaler = steps[0].detail if steps[0].detail != "*" else "scaler"
+            yield ctx.finding(
+                "R28", steps[0].node, ERROR,
+                f"{scaler}.update() is called nowhere in this file: the second step raises \"step() has already been called since the last "
+                "update()\"",
+                f"{ctx.str(steps[0].node)}\n{scaler}.update()",
+            )  # fmt: skip
+            return
+
+
+def _update_per_optimizer(ctx: Context) -> Iterator[Finding]:
+    """`for opt in optimizers: scaler.step(opt); scaler.update()`, with nothing in the loop that makes new gradients."""
+    for loop in ctx.symbols.nodes(ast.For):
+        calls = [n for s in loop.body for n in ast.walk(s) if isinstance(n, ast.Call)]
+        if not calls or not all(last_name(c.func) in _OF_A_STEP for c in calls):
+            continue
+        given = {dotted(n) for n in ast.walk(loop.target)}
+        own = [
+            c for c in calls if isinstance(c.func, ast.Attribute) and dotted(c.func.value) not in given
+            and ctx.amp.is_scaler(c.func.value, ctx.symbols.scope(c))
+            and ctx.amp.scaler_state(c.func.value, ctx.symbols.scope(c)) is not False
+        ]  # fmt: skip
+        steps = any(last_name(c.func) == "step" and c.args and dotted(c.args[0]) in given for c in own)
+        update = next((c for c in own if last_name(c.func) == "update"), None)
+        if steps and update is not None:
+            yield ctx.finding(
+                "R28", update, WARNING,
+                "update() runs after each optimiser: it may change the scale, and the gradients of the optimisers that follow are then divided "
+                "by another scale than they were multiplied with",
+                f"for optimizer in optimizers:\n    scaler.step(optimizer)\n{ctx.str(update)}  # once, after the loop",
+            )  # fmt: skip
+
+
+_OF_A_STEP = words("step update unscale_ clip_grad_norm_ clip_grad_value_ zero_grad parameters get_scale")
 
 
 def _early_update(ctx: Context, graph: Graph) -> Found:
@@ -157,6 +208,11 @@ def _scheduler(ctx: Context, graph: Graph) -> Found:
 
 def _skip_guard(ctx: Context, node: Node, event: Event) -> bool:
     """The scheduler's condition asks about the scale or a skip."""
+    above = ctx.symbols.parent.get(event.node)
+    while above is not None and above is not event.scope.node:
+        if isinstance(above, ast.If) and _asks_a_helper(ctx, above.test, event):
+            return True
+        above = ctx.symbols.parent.get(above)
     for text, _ in node.guards:
         low = text.lower()
         if (
@@ -174,6 +230,17 @@ def _skip_guard(ctx: Context, node: Node, event: Event) -> bool:
                 if "scale" in value or "skip" in value or "finite" in value:
                     return True
     return False
+
+
+def _asks_a_helper(ctx: Context, test: ast.expr, event: Event) -> bool:
+    """`if self.optimizer_step():` of a method that returns whether the scale held."""
+    return any(
+        word in ast.unparse(ref.expr).lower()
+        for call in ast.walk(test)
+        if isinstance(call, ast.Call)
+        for ref in ctx.symbols.resolve(call, event.scope)
+        for word in ("scale()", "skip", "finite")
+    )
 
 
 def _step_before_backward(ctx: Context, graph: Graph) -> Found:
