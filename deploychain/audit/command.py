@@ -44,6 +44,7 @@ class Result:
     output: list[str] | dict[str, Any]
     failed: bool
     report: AuditReport
+    unexamined: tuple[str, ...] = ()  # why the model that was asked for could not be examined: never a pass
 
 
 def run(request: Request) -> Result:
@@ -66,10 +67,13 @@ def run(request: Request) -> Result:
     if request.opset is not None and not request.onnx:
         raise ConfigError("there is no ONNX file to compare", where="--opset", remedy="give --onnx FILE as well")
     report = audit_paths(request.paths, settings) if request.paths else AuditReport()
+    unexamined: tuple[str, ...] = ()
     if request.model:
         from deploychain.backends.amp_model_rules import audit_task
 
-        report = merge(report, audit_task(request.model), settings)
+        of_model = audit_task(request.model)
+        unexamined = tuple(problem.text for problem in of_model.problems if not problem.partial)
+        report = merge(report, of_model, settings)
     for file in request.onnx:
         from deploychain.backends.amp_onnx_rules import audit_onnx
 
@@ -79,9 +83,9 @@ def run(request: Request) -> Result:
 
         report = merge(report, audit_log(file), settings)
     output = _output(report, request.format)
-    if request.dtype_map and request.model:
+    if request.dtype_map and request.model and not unexamined:
         output = _with_dtype_map(output, request.model)
-    return Result(output, bool(report.failing(settings.fail_on)), report)
+    return Result(output, bool(report.failing(settings.fail_on)), report, unexamined)
 
 
 def _with_dtype_map(output: list[str] | dict[str, Any], model: str) -> list[str] | dict[str, Any]:

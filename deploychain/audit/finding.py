@@ -44,6 +44,7 @@ class Problem:
 
     path: str
     text: str
+    partial: bool = False  # only one view of it is missing; the rest was audited
 
 
 @dataclass(frozen=True, slots=True)

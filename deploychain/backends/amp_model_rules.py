@@ -114,7 +114,7 @@ def audit_model(
         try:
             audit.graph(model.eval(), dtype_map(model.eval(), args, kwargs))
         except Exception as error:
-            problems.append(Problem(path, f"no dtype map: torch.export failed: {_first_line(error)}"))
+            problems.append(Problem(path, f"no dtype map: torch.export failed: {_first_line(error)}", partial=True))
             audit.data_dependent(error)
     else:
         audit.notes.append("no inputs: modules were inspected, the graph and the loss were not")

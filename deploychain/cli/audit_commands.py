@@ -28,6 +28,7 @@ def audit(
 ) -> None:
     """Find what will go wrong in mixed-precision training code and models."""
     from deploychain.audit import command
+    from deploychain.errors import ConfigError
 
     if explain or list_rules:
         for line in command.explained(explain, demo) if explain else command.rule_list():
@@ -43,5 +44,11 @@ def audit(
             console.out(line)
     else:
         console.print_json(result.output)
+    if result.unexamined:
+        raise ConfigError(
+            f"the model was not examined: {'; '.join(result.unexamined)}",
+            where=f"--model {model}",
+            remedy="correct the task",
+        )
     if result.failed:
         raise typer.Exit(1)

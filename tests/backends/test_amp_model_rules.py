@@ -17,6 +17,7 @@ from torch.nn import functional as F
 from deploychain.audit.command import Request, run
 from deploychain.backends.amp_dtype_map import dtype_map, policy_lists
 from deploychain.backends.amp_model_rules import audit_model
+from deploychain.cli.app import main
 from deploychain.errors import ConfigError
 
 pytestmark = pytest.mark.chain
@@ -366,6 +367,21 @@ def test_what_a_task_prints_is_no_part_of_the_document(
     out, err = capfd.readouterr()
     assert out == ""
     assert "hello" in err
+
+
+def test_a_model_that_was_not_examined_is_no_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "unbuilt.py").write_text(
+        TASK.replace("def model(self):", "def model(self):\n        raise RuntimeError('no')")
+    )
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as stopped:
+        main(["audit", "--model", "unbuilt.py:Task", "--dtype-map"])
+    assert stopped.value.code == 2
+    out, err = capsys.readouterr()
+    assert "not audited: model() failed: RuntimeError: no" in out
+    assert "the model was not examined: model() failed: RuntimeError: no" in " ".join(err.split())
 
 
 @pytest.mark.parametrize(
