@@ -107,6 +107,10 @@ class Symbols(Index):
         if isinstance(expr, ast.Attribute):
             base = self.qual(expr.value, scope, depth)
             return canonical(f"{base}.{expr.attr}") if base else None
+        if isinstance(expr, ast.Subscript) and depth < 4:  # `LOSSES["bce"]` of a table of classes
+            items = self._resolve_item(expr, scope, 4, frozenset())
+            if len(items) == 1 and isinstance(items[0].expr, ast.Name | ast.Attribute):
+                return self.qual(items[0].expr, items[0].scope, depth + 1)
         return None
 
     def local_function(self, func: ast.expr, scope: Scope) -> Scope | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from deploychain.audit.astnames import Scope, dotted, last_name
+from deploychain.audit.astnames import Scope, dotted, last_name, strip_module_calls
 from deploychain.audit.context import WARNING, Context, Rule
 from deploychain.audit.finding import Finding
 
@@ -115,8 +115,9 @@ def _walked(ctx: Context, done: set[int]) -> Iterator[Finding]:
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or not seen.name.startswith("."):
             continue
         scope: Scope = seen.function  # type: ignore[assignment]
-        text = dotted(call.func.value)
-        if text is None or (not seen.result.module and not _is_module(ctx, call.func.value, scope)):
+        module = strip_module_calls(call.func.value)  # of `net.eval().half()`
+        text = dotted(module)
+        if text is None or (not seen.result.module and not _is_module(ctx, module, scope)):
             continue
         key = (id(scope), text)
         if seen.result.dtype == "fp16":
