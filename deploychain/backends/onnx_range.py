@@ -112,6 +112,8 @@ def _session(model: ModelProto, tensors: list[str]) -> ort.InferenceSession:
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
     options.enable_cpu_mem_arena = False
     options.enable_mem_pattern = False
+    # Packed weights would be one more copy of the model for the sake of a few batches.
+    options.add_session_config_entry("session.disable_prepacking", "1")
     # The outputs are lent to the model itself: a copy of it would hold the weights once more.
     outputs = model.graph.output
     before = len(outputs)
