@@ -10,7 +10,6 @@ RUN/
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -23,6 +22,7 @@ from typing import Any
 
 from deploychain.artifact import Artifact, sha256_of
 from deploychain.errors import CapabilityError
+from deploychain.lock import folder_lock
 
 RECORD_SCHEMA = "deploychain.record/3"
 
@@ -62,31 +62,15 @@ class Workspace:
         Raises:
             CapabilityError: the folder cannot be written, or another process holds it.
         """
-        try:
-            self.root.mkdir(parents=True, exist_ok=True)
-            handle = os.open(self.root / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
-        except OSError as error:
-            raise CapabilityError(
-                f"cannot write the run folder: {error.strerror}",
-                where=str(self.root),
-                remedy="choose one with --run-dir",
-            ) from None
-        try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                holder = os.pread(handle, 32, 0).decode(errors="replace").strip() or "unknown"
-                raise CapabilityError(
-                    f"another run (process {holder}) is using this run folder",
-                    where=str(self.root),
-                    remedy="wait for it, or use --run-dir",
-                ) from None
-            os.ftruncate(handle, 0)
-            os.pwrite(handle, str(os.getpid()).encode(), 0)
+        with folder_lock(
+            self.root,
+            name="run folder",
+            busy="another run (process {holder}) is using this run folder",
+            elsewhere="choose one with --run-dir",
+            otherwise="wait for it, or use --run-dir",
+        ):
             shutil.rmtree(self.root / "tmp", ignore_errors=True)
             yield
-        finally:
-            os.close(handle)
 
     def find(self, stage: str, key: str) -> Record | None:
         """The finished stage with this key, if its artefacts are still as published."""

@@ -18,7 +18,7 @@ import onnxruntime as ort
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from deploychain.backends.onnx_graph import FLOAT, LOW_TYPES, open_model
-from deploychain.backends.ort import _batches, _fitted, session_options
+from deploychain.backends.ort import fitted_inputs, in_batches, session_options
 from deploychain.errors import StageError
 from deploychain.numerics.nodes import DATA_MOVEMENT, NodeInfo
 
@@ -62,7 +62,7 @@ def local_snr(
     names = [n for pair in measured.values() for n in pair]
     signal, error = dict.fromkeys(measured, 0.0), dict.fromkeys(measured, 0.0)
     cut = {k: (v[:limit] if np.ndim(v) else v) for k, v in inputs.items()}
-    for feed, _, _ in _batches(session, _fitted(session, cut), batch_size):
+    for feed, _, _ in in_batches(session, fitted_inputs(session, cut), batch_size):
         try:
             values = session.run(names, feed)
         except Exception as problem:

@@ -17,7 +17,7 @@ import onnxruntime as ort
 from onnx import ModelProto
 
 from deploychain.backends.onnx_graph import FLOAT, open_model, tensor_types
-from deploychain.backends.ort import _batches, _fitted, session_options
+from deploychain.backends.ort import fitted_inputs, in_batches, session_options
 from deploychain.errors import StageError
 from deploychain.numerics.range import RangeCollector, TensorRange
 
@@ -61,7 +61,7 @@ def measure(
     types = tensor_types(model)
     tensors = [n for node in model.graph.node for n in node.output if n and types.get(n) == FLOAT and n not in weights]
     probe = _session(model, tensors)
-    feed, samples, _ = next(_batches(probe, _fitted(probe, inputs), 1))
+    feed, samples, _ = next(in_batches(probe, fitted_inputs(probe, inputs), 1))
     sizes = {n: np.asarray(v).nbytes for n, v in zip(tensors, _run(probe, tensors, feed), strict=True)}
     del probe
     per_sample = max(sum(sizes.values()), 1)
@@ -75,10 +75,10 @@ def measure(
     runs = 1
     for group in groups:
         session = _session(model, group)
-        feeds = _fitted(session, inputs)
+        feeds = fitted_inputs(session, inputs)
         rows = len(next(iter(feeds.values()))) if feeds else 1
         total = len(groups) * max(1, -(-rows // batch))
-        for feed, _, _ in _batches(session, feeds, batch):
+        for feed, _, _ in in_batches(session, feeds, batch):
             for name, value in zip(group, _run(session, group, feed), strict=True):
                 collectors[name].update(np.asarray(value))
             runs += 1

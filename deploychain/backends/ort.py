@@ -114,10 +114,10 @@ def run_batches(session: ort.InferenceSession, inputs: Mapping[str, npt.NDArray[
     """`run_model` on an open session."""
     pieces: dict[str, list[npt.NDArray[Any]]] = {}
     names = [o.name for o in session.get_outputs()]
-    feeds = _fitted(session, inputs)
+    feeds = fitted_inputs(session, inputs)
     samples = _samples(session, feeds)
     count = 0
-    for feed, size, padded in _batches(session, feeds, batch_size):
+    for feed, size, padded in in_batches(session, feeds, batch_size):
         try:
             results = session.run(names, feed)
         except Exception as error:
@@ -164,7 +164,7 @@ def placement(model: Source, inputs: Mapping[str, npt.NDArray[Any]], scratch: Pa
     return dict(Counter(provider for _, provider in nodes))
 
 
-def _fitted(session: ort.InferenceSession, inputs: Mapping[str, npt.NDArray[Any]]) -> Arrays:
+def fitted_inputs(session: ort.InferenceSession, inputs: Mapping[str, npt.NDArray[Any]]) -> Arrays:
     """The arrays under the model's names, in the model's types."""
     wanted = session.get_inputs()
     missing = [i.name for i in wanted if i.name not in inputs]
@@ -194,7 +194,7 @@ def _samples(session: ort.InferenceSession, feeds: Arrays) -> int:
     return feeds[first].shape[0] if feeds[first].ndim else 1
 
 
-def _batches(session: ort.InferenceSession, feeds: Arrays, batch_size: int) -> Iterator[tuple[Arrays, int, int]]:
+def in_batches(session: ort.InferenceSession, feeds: Arrays, batch_size: int) -> Iterator[tuple[Arrays, int, int]]:
     """(feed, samples in it, rows fed): inputs with one row per sample are cut, others are passed whole."""
     samples = _samples(session, feeds)
     fixed = 0

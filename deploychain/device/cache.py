@@ -6,7 +6,6 @@ another device, another library or another model has another key, and what chang
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -20,7 +19,7 @@ from typing import Any
 
 from deploychain.artifact import sha256_of
 from deploychain.device.fingerprint import EngineKey, differences
-from deploychain.errors import CapabilityError
+from deploychain.lock import folder_lock
 
 ENGINE, RECORD = "engine.plan", "engine.json"
 
@@ -57,27 +56,14 @@ class EngineCache:
         Raises:
             CapabilityError: the folder cannot be written, or another process is building.
         """
-        try:
-            self.root.mkdir(parents=True, exist_ok=True)
-            handle = os.open(self.root / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
-        except OSError as error:
-            raise CapabilityError(
-                f"cannot write the engine cache: {error.strerror}",
-                where=str(self.root),
-                remedy="name another one with --cache, or mount a volume that this user may write",
-            ) from None
-        try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise CapabilityError(
-                    "another process is building engines in this cache",
-                    where=str(self.root),
-                    remedy="wait for it, or name another one with --cache",
-                ) from None
+        with folder_lock(
+            self.root,
+            name="engine cache",
+            busy="another process is building engines in this cache",
+            elsewhere="name another one with --cache, or mount a volume that this user may write",
+            otherwise="wait for it, or name another one with --cache",
+        ):
             yield
-        finally:
-            os.close(handle)
 
     def find(self, engine: str, key: EngineKey) -> Entry | None:
         """The engine with this very key, if its bytes are still those that were built."""
