@@ -8,12 +8,23 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 STAGE_ORDER = ("train", "weights", "qat", "export", "plan", "build", "evaluate", "compare")
 
-PositiveInt = Annotated[int, Field(ge=1)]
-Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
+
+def _no_bool(value: Any) -> Any:
+    """`epochs: yes` is true in YAML, and true is 1 in Python: a number that nobody wrote."""
+    if isinstance(value, bool):
+        raise ValueError("expected a number")
+    return value
+
+
+# On every number of the settings, and last: limits behind it would be lost in the JSON Schema.
+NUMBER = BeforeValidator(_no_bool)
+
+PositiveInt = Annotated[int, Field(ge=1), NUMBER]
+Fraction = Annotated[float, Field(ge=0.0, le=1.0), NUMBER]
 AxisName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
@@ -38,31 +49,31 @@ class TrainSettings(Settings):
         "empty: all.",
     )
     optimizer: Literal["sgd", "adamw"] = Field("adamw", description="sgd uses Nesterov momentum.")
-    lr: Annotated[float, Field(gt=0)] = Field(2e-3, description="Peak learning rate.")
+    lr: Annotated[float, Field(gt=0), NUMBER] = Field(2e-3, description="Peak learning rate.")
     momentum: Fraction = Field(0.9, description="SGD momentum.")
-    weight_decay: Annotated[float, Field(ge=0)] = Field(1e-2, description="Not applied to biases and norms.")
+    weight_decay: Annotated[float, Field(ge=0), NUMBER] = Field(1e-2, description="Not applied to biases and norms.")
     schedule: Literal["cosine", "constant"] = "cosine"
-    warmup_epochs: Annotated[float, Field(ge=0)] = Field(0.5, description="Linear warm-up, in epochs.")
+    warmup_epochs: Annotated[float, Field(ge=0), NUMBER] = Field(0.5, description="Linear warm-up, in epochs.")
     accumulate: PositiveInt = Field(1, description="Micro-batches per optimizer step.")
-    clip_norm: Annotated[float, Field(gt=0)] | None = Field(
+    clip_norm: Annotated[float, Field(gt=0), NUMBER] | None = Field(
         None, description="Gradient norm limit, applied after unscaling."
     )
-    ema: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+    ema: Annotated[float, Field(gt=0, lt=1), NUMBER] | None = Field(
         None,
         description="Decay of an exponential moving average of the weights; the average is what is published.",
     )
-    init_scale: Annotated[float, Field(gt=0)] = Field(65536.0, description="First loss scale (fp16-mixed).")
+    init_scale: Annotated[float, Field(gt=0), NUMBER] = Field(65536.0, description="First loss scale (fp16-mixed).")
     growth_interval: PositiveInt = Field(2000, description="Clean steps before the loss scale doubles.")
     deterministic: bool = Field(False, description="torch.use_deterministic_algorithms.")
     channels_last: bool = False
     compile: bool = Field(False, description="torch.compile the model.")
-    workers: Annotated[int, Field(ge=0)] = Field(0, description="Data loader processes.")
+    workers: Annotated[int, Field(ge=0), NUMBER] = Field(0, description="Data loader processes.")
     processes: PositiveInt = Field(
         1,
         description="Processes on this machine, started through torchrun (DDP: NCCL on GPUs, gloo on CPUs).",
     )
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    monitor_every: Annotated[int, Field(ge=0)] = Field(
+    monitor_every: Annotated[int, Field(ge=0), NUMBER] = Field(
         50, description="Sample activation and gradient statistics every N optimizer steps; 0: never."
     )
     threads: PositiveInt | None = Field(
@@ -85,15 +96,19 @@ class QatSettings(Settings):
     """Quantisation-aware training by TensorRT's Q/DQ rules."""
 
     backend: Literal["native", "modelopt"] = "native"
-    epochs: Annotated[int, Field(ge=0)] = Field(2, description="Fine-tuning passes; 0 is post-training quantisation.")
-    lr: Annotated[float, Field(gt=0)] = Field(1e-4, description="Peak learning rate of the fine-tuning.")
+    epochs: Annotated[int, Field(ge=0), NUMBER] = Field(
+        2, description="Fine-tuning passes; 0 is post-training quantisation."
+    )
+    lr: Annotated[float, Field(gt=0), NUMBER] = Field(1e-4, description="Peak learning rate of the fine-tuning.")
     batch_size: PositiveInt = 128
     optimizer: Literal["sgd", "adamw"] = "adamw"
-    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    weight_decay: Annotated[float, Field(ge=0), NUMBER] = 0.0
     calibration: Literal["max", "percentile", "entropy", "mse"] = Field(
         "percentile", description="How activation ranges are found from data."
     )
-    percentile: Annotated[float, Field(gt=50, le=100)] = Field(99.99, description="For calibration: percentile.")
+    percentile: Annotated[float, Field(gt=50, le=100), NUMBER] = Field(
+        99.99, description="For calibration: percentile."
+    )
     calibration_samples: PositiveInt = Field(512, description="Training samples (unaugmented order) for calibration.")
     freeze_ranges_after: Fraction = Field(
         0.5, description="Part of the fine-tuning after which activation ranges stop following the data."
@@ -106,16 +121,16 @@ class QatSettings(Settings):
 class ExportSettings(Settings):
     """ONNX export at one opset, with named dynamic axes, and the proof of the file."""
 
-    opset: Annotated[int, Field(ge=13, le=21)] = 17
+    opset: Annotated[int, Field(ge=13, le=21), NUMBER] = 17
     input_names: tuple[str, ...] = Field((), description="Default: the argument names of the model's forward.")
     output_names: tuple[str, ...] = Field(
         (), description='Default: the keys of a dict output, else "output", "output_1", ...'
     )
-    dynamic_axes: dict[str, dict[int, AxisName]] | None = Field(
+    dynamic_axes: dict[str, dict[Annotated[int, NUMBER], AxisName]] | None = Field(
         None,
         description="tensor: {axis: name}. Default: axis 0 of every input and output is `batch`; {}: all fixed.",
     )
-    tolerance: Annotated[float, Field(gt=0)] = Field(
+    tolerance: Annotated[float, Field(gt=0), NUMBER] = Field(
         1e-3, description="Largest relative error allowed between torch and onnxruntime: ||a-b|| / ||b||."
     )
 
@@ -128,19 +143,19 @@ class PlanSettings(Settings):
     pin: dict[str, Literal["fp32", "fp16"]] = Field(
         {}, description="ONNX node name pattern (fnmatch): precision that the user insists on."
     )
-    data_max: Annotated[float, Field(gt=0)] = Field(
+    data_max: Annotated[float, Field(gt=0), NUMBER] = Field(
         512.0, description="A node whose FP32 values exceed this stays FP32 (ModelOpt AutoCast's default)."
     )
-    init_max: Annotated[float, Field(gt=0)] = Field(
+    init_max: Annotated[float, Field(gt=0), NUMBER] = Field(
         65504.0, description="A node whose weights exceed this stays FP32 (the largest finite FP16 value)."
     )
     calibration_samples: PositiveInt = 64
-    max_drop: Annotated[float, Field(ge=0)] | None = Field(
+    max_drop: Annotated[float, Field(ge=0), NUMBER] | None = Field(
         None,
         description="Search the fewest FP32 nodes that keep the loss within this: points of the task's main metric, "
         "or percent of output error without a task.",
     )
-    budget: Annotated[int, Field(ge=2)] = Field(200, description="Model evaluations of that search at most.")
+    budget: Annotated[int, Field(ge=2), NUMBER] = Field(200, description="Model evaluations of that search at most.")
     prove_guards: bool = Field(
         True, description="Build the converted model and see that FP32 nodes stay FP32 (where TensorRT is installed)."
     )
@@ -177,7 +192,7 @@ class BuildSettings(Settings):
         {}, description="Optimisation profile per input. Default: dynamic axes 1 / batch / 2*batch."
     )
     opt_batch: PositiveInt = Field(8, description="Batch that the default profile optimises for.")
-    timeout_minutes: Annotated[float, Field(gt=0)] = Field(
+    timeout_minutes: Annotated[float, Field(gt=0), NUMBER] = Field(
         30.0, description="Per engine; a build process that hangs is killed."
     )
 
@@ -193,7 +208,9 @@ class EvaluateSettings(Settings):
 class CompareSettings(Settings):
     """Layer precision and accuracy, stage by stage."""
 
-    worst_samples: Annotated[int, Field(ge=0)] = Field(5, description="How many of the worst samples each row names.")
+    worst_samples: Annotated[int, Field(ge=0), NUMBER] = Field(
+        5, description="How many of the worst samples each row names."
+    )
 
 
 class StageTable(Settings):
@@ -250,7 +267,7 @@ class PipelineSettings(Settings):
         None,
         description="Without a task: an npz with one array per ONNX input, and optionally `targets` (class indices).",
     )
-    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+    seed: Annotated[int, Field(ge=0, lt=2**32), NUMBER] = 0
     start: StartSettings | None = None
     stages: StageTable = Field(default_factory=StageTable.complete)
     gate: dict[str, Any] | None = Field(None, description="Limits for `deploychain gate`.")

@@ -18,6 +18,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from deploychain.config import Key, load_yaml
 from deploychain.errors import ConfigError
+from deploychain.settings import NUMBER
 
 Severity = Literal["error", "warning"]
 Fact = Literal["tensorrt", "device", "flags", "pipeline"]
@@ -27,21 +28,13 @@ def _as_tuple(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
 
 
-def _no_bool(value: Any) -> Any:
-    """`max_fallback: yes` is true in YAML, and true is 1 in Python: a limit that nobody wrote."""
-    if isinstance(value, bool):
-        raise ValueError(f"{'yes' if value else 'no'} is no number")
-    return value
-
-
-_Number = BeforeValidator(_no_bool)
 Patterns = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_tuple), Field(min_length=1)]
-Percent = Annotated[float, _Number, Field(gt=1.0, le=100.0)]
-Positive = Annotated[float, _Number, Field(gt=0, allow_inf_nan=False)]
-NonNegative = Annotated[float, _Number, Field(ge=0, allow_inf_nan=False)]
-Finite = Annotated[float, _Number, Field(allow_inf_nan=False)]
-Share = Annotated[float, _Number, Field(ge=0, le=1)]
-Count = Annotated[int, _Number, Field(ge=0)]
+Percent = Annotated[float, Field(gt=1.0, le=100.0), NUMBER]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False), NUMBER]
+NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False), NUMBER]
+Finite = Annotated[float, Field(allow_inf_nan=False), NUMBER]
+Share = Annotated[float, Field(ge=0, le=1), NUMBER]
+Count = Annotated[int, Field(ge=0), NUMBER]
 
 
 class _Limits(BaseModel):
@@ -180,7 +173,7 @@ class SizeRule(_Limits):
 
     engine: Patterns = ("*",)
     device: Patterns = Field(default=("*",), description="The device of the run that the limit is for.")
-    max_bytes: Annotated[int, _Number, Field(gt=0)] | None = None
+    max_bytes: Annotated[int, Field(gt=0), NUMBER] | None = None
     max_increase: Positive | None = Field(default=None, description="Per cent larger than the baseline's engine.")
     required: bool = True
     severity: Severity = "error"
@@ -275,17 +268,17 @@ class GateLimits(_Limits):
     on_inconclusive: Literal["fail", "warn"] = Field(
         default="fail", description="Exit code of an inconclusive gate: 5, or 0. The verdict stays inconclusive."
     )
-    confidence: Annotated[float, Field(ge=0.5, lt=1)] = Field(
+    confidence: Annotated[float, Field(ge=0.5, lt=1), NUMBER] = Field(
         default=0.95,
         description="Of the bound that a pass needs. 0.95: at most one real regression in twenty gets through.",
     )
-    false_alarms: Annotated[float, Field(gt=0, le=0.2)] = Field(
+    false_alarms: Annotated[float, Field(gt=0, le=0.2), NUMBER] = Field(
         default=0.01,
         description="Chance that a whole run without a change fails, shared among all of its comparisons (Bonferroni). "
         "0.01: one blocked merge in a hundred; more, and people learn to ignore the gate.",
     )
-    resamples: Annotated[int, Field(ge=500, le=100_000)] = Field(default=4000, description="Bootstrap draws.")
-    seed: Annotated[int, Field(ge=0)] = 0
+    resamples: Annotated[int, Field(ge=500, le=100_000), NUMBER] = Field(default=4000, description="Bootstrap draws.")
+    seed: Annotated[int, Field(ge=0), NUMBER] = 0
 
     @model_validator(mode="after")
     def _judges_something(self) -> GateLimits:
