@@ -237,10 +237,9 @@ class Amp:
         other = False
         for ref in self.symbols.resolve(expr, scope):
             made = self._region_of(ref.expr, ref.scope)
-            if made is None:
-                other = True
-            else:
-                found.append(made)
+            inside = [] if made is not None else self._yielding(ref.expr, ref.scope)
+            found += inside if made is None else [made]
+            other = other or (made is None and not inside)
         if not found:
             return None
         live = [r for r in found if r.enabled is not False] or found
@@ -250,6 +249,22 @@ class Amp:
         if other and best.enabled:
             best = Region(best.device, best.dtype, None, best.node, best.framework)
         return best
+
+    def _yielding(self, expr: ast.expr, scope: Scope) -> list[Region]:
+        """The regions around the `yield` of a context manager that is written as a generator in this file."""
+        function = self.symbols.local_function(expr.func, scope) if isinstance(expr, ast.Call) else None
+        if function is None or not any(
+            last_name(d) in ("contextmanager", "asynccontextmanager")
+            for d in getattr(function.node, "decorator_list", [])
+        ):
+            return []
+        return [
+            made
+            for block in self.symbols.nodes(ast.With, ast.AsyncWith)
+            if self.symbols.scope(block) is function and any(isinstance(n, ast.Yield) for n in ast.walk(block))
+            for item in block.items
+            if (made := self.region(item.context_expr, function)) is not None
+        ]
 
     def _region_of(self, expr: ast.expr, scope: Scope) -> Region | None:
         if not isinstance(expr, ast.Call):

@@ -46,6 +46,7 @@ class Scope:
     bindings: dict[str, list[Binding]] = field(default_factory=dict)
     parameters: list[str] = field(default_factory=list)
     returned: list[ast.expr] | None = None  # filled by `returns`
+    annotations: dict[str, ast.expr] = field(default_factory=dict)  # of parameters
 
     @property
     def name(self) -> str:

@@ -90,7 +90,9 @@ class Index:
             self.classes.setdefault(node.name, made)
             return
         arguments = node.args
-        made.parameters = [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+        every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+        made.parameters = [a.arg for a in every]
+        made.annotations = {a.arg: a.annotation for a in every if a.annotation is not None}
         if isinstance(node, ast.Lambda):
             return
         self.functions.setdefault(node.name, []).append(made)

@@ -22,6 +22,7 @@ from deploychain.audit.astnames import (
     returns,
     strip_module_calls,
 )
+from deploychain.audit.configs import Configs, annotation_name
 from deploychain.audit.index import Index
 from deploychain.audit.sources import Source
 
@@ -38,6 +39,7 @@ class Symbols(Index):
         self._call_site_cache: dict[int, list[ast.Call]] = {}
         self._resolve_cache: dict[tuple[int, int], list[Ref]] = {}
         self._depth = 0
+        self.configs = Configs(self)
         self._write_out_keywords()
 
     def _write_out_keywords(self) -> None:
@@ -154,7 +156,17 @@ class Symbols(Index):
                 name = last_name(call.func)
                 if name in self.classes and self.qual(call.func, ref.scope) is None:
                     return self.classes[name]
+            elif isinstance(call, ast.Name):
+                made = self._annotated(call.id, ref.scope)
+                if made is not None:
+                    return made
         return None
+
+    def _annotated(self, name: str, scope: Scope) -> Scope | None:
+        """The class of this file that a parameter is annotated with."""
+        function = self.parameter_scope(name, scope)
+        annotation = function.annotations.get(name) if function is not None else None
+        return self.classes.get(annotation_name(annotation)) if annotation is not None else None
 
     def classes_in(self, expr: ast.expr, scope: Scope) -> list[Scope]:
         """The classes of this file that a module expression is made of, with those of its submodules."""
@@ -249,21 +261,19 @@ class Symbols(Index):
                 for binding in home.bindings.get(f"self.{expr.attr}", []):
                     if binding.value is not None and not binding.loop and binding.place is None:
                         found += self.resolve(binding.value, binding.scope, depth - 1, seen)
+        if not found and not bindings and isinstance(expr, ast.Attribute) and text != f"self.{expr.attr}":
+            found = self.configs.values(expr.value, expr.attr, scope, depth, seen)
         return found
 
     def _resolve_item(self, expr: ast.Subscript, scope: Scope, depth: int, seen: frozenset[int]) -> list[Ref]:
         """`LOSSES["bce"]` of a dict, or of an nn.ModuleDict made from one."""
-        found: list[Ref] = []
-        wanted = expr.slice.value if isinstance(expr.slice, ast.Constant) else None
-        for ref in self.resolve(expr.value, scope, depth - 1, seen):
-            table = ref.expr
-            if isinstance(table, ast.Call) and last_name(table.func) == "ModuleDict" and table.args:
-                table = table.args[0]
-            if isinstance(table, ast.Dict):
-                for key, value in zip(table.keys, table.values, strict=True):
-                    if isinstance(key, ast.Constant) and key.value == wanted:
-                        found += self.resolve(value, ref.scope, depth - 1, seen)
-        return found
+        key = expr.slice.value if isinstance(expr.slice, ast.Constant) else None
+        base = expr.value
+        if isinstance(base, ast.Call) and last_name(base.func) == "ModuleDict" and base.args:
+            base = base.args[0]
+        if isinstance(key, str):
+            return self.configs.values(base, key, scope, depth, seen)
+        return []
 
     def _resolve_element(self, binding: Binding, depth: int, seen: frozenset[int]) -> list[Ref]:
         found: list[Ref] = []
@@ -294,9 +304,16 @@ class Symbols(Index):
 
     def _resolve_call(self, call: ast.Call, scope: Scope, depth: int, seen: frozenset[int]) -> list[Ref]:
         function = self.local_function(call.func, scope)
+        found: list[Ref] = []
+        if function is None and isinstance(call.func, ast.Attribute) and call.func.attr == "get" and call.args:
+            key = call.args[0].value if isinstance(call.args[0], ast.Constant) else None
+            if isinstance(key, str):
+                found = self.configs.values(call.func.value, key, scope, depth, seen)
+                if not found and len(call.args) == 2:
+                    found = self.resolve(call.args[1], scope, depth - 1, seen)
+            return found
         if function is None or function.name in ("forward", "__init__"):
             return []
-        found: list[Ref] = []
         for value in returns(function):
             found += self.resolve(value, function, depth - 1, seen)
         return found
@@ -340,7 +357,20 @@ class Symbols(Index):
                 function = self.parameter_scope(text, scope)
                 if function is not None:
                     return self._default(function, text, depth)
+            elif not bindings:
+                return self._setting(expr, scope, depth)
+        elif isinstance(expr, ast.Call):
+            return self._setting(expr, scope, depth)
         return UNKNOWN
+
+    def _setting(self, expr: ast.expr, scope: Scope, depth: int) -> Any:
+        """The number or string that a configuration object holds unless a run is told otherwise."""
+        values = [
+            self.const(r.expr, r.scope, depth - 1) if r.expr is not expr else UNKNOWN for r in self.resolve(expr, scope)
+        ]
+        if any(v is UNKNOWN or v is None or isinstance(v, bool) or v != values[0] for v in values):
+            return UNKNOWN
+        return values[0]
 
     def _default(self, function: Scope, name: str, depth: int) -> Any:
         """A parameter's default, but only where no call in the file says otherwise."""

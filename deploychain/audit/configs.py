@@ -1,0 +1,155 @@
+"""What a configuration object that is written in the file holds: dataclasses, namespaces, dictionaries, argparse.
+
+The values are those that a run without further arguments has. Whether an option is on is not decided by its default,
+so `Symbols.const` takes numbers and strings from here and no booleans.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Protocol
+
+from deploychain.audit.astnames import Ref, Scope, dotted, keyword, last_name
+
+_NAMESPACES = frozenset(
+    {
+        "SimpleNamespace",
+        "Namespace",
+        "EasyDict",
+        "edict",
+        "AttrDict",
+        "ConfigDict",
+        "DotDict",
+        "DotMap",
+        "Box",
+        "Munch",
+        "Dict",
+        "create",
+        "dict",
+    }
+)
+_PARSE = frozenset({"parse_args", "parse_known_args", "parse_args_into_dataclasses"})
+
+
+class Names(Protocol):
+    """The part of `Symbols` that is needed here."""
+
+    calls: list[ast.Call]
+    classes: dict[str, Scope]
+
+    def resolve(
+        self, expr: ast.expr, scope: Scope, depth: int = 6, seen: frozenset[int] = frozenset()
+    ) -> list[Ref]: ...
+    def scope(self, node: ast.AST) -> Scope: ...
+    def bases(self, cls: Scope | None) -> Iterator[Scope]: ...
+    def instance_class(self, expr: ast.expr, scope: Scope) -> Scope | None: ...
+
+
+class Configs:
+    """Answers what `cfg.amp.dtype`, `args.lr`, `CFG["opset"]` and `cfg.get("eps", 1e-8)` were given in this file."""
+
+    def __init__(self, names: Names) -> None:
+        self.names = names
+        self._options: dict[str, Ref] | None = None
+
+    def values(self, base: ast.expr, key: str, scope: Scope, depth: int, seen: frozenset[int]) -> list[Ref]:
+        """What is found under a name in what an expression may stand for; empty where nothing is known."""
+        if depth <= 0:
+            return []
+        found: list[Ref] = []
+        for holder in self.names.resolve(base, scope, depth - 1, seen):
+            found += self._in(holder, key, depth, seen)
+        return found
+
+    def _in(self, holder: Ref, key: str, depth: int, seen: frozenset[int]) -> list[Ref]:
+        expr = holder.expr
+        if isinstance(expr, ast.Dict):
+            return [
+                ref
+                for k, v in zip(expr.keys, expr.values, strict=True)
+                if isinstance(k, ast.Constant) and k.value == key
+                for ref in self.names.resolve(v, holder.scope, depth - 1, seen)
+            ]
+        if isinstance(expr, ast.Name):
+            cls = self.names.classes.get(expr.id) or self.names.instance_class(expr, holder.scope)
+            return self._of_class(cls, key, depth, seen) if cls is not None else []
+        if not isinstance(expr, ast.Call):
+            return []
+        name = last_name(expr.func)
+        if name in _PARSE:
+            option = self.options().get(key)
+            return [option] if option is not None else []
+        given = keyword(expr, key)
+        if given is not None and (name in _NAMESPACES or name in self.names.classes):
+            return self.names.resolve(given, holder.scope, depth - 1, seen)
+        if name in self.names.classes:
+            return self._of_class(self.names.classes[name], key, depth, seen)
+        if name in _NAMESPACES and expr.args:
+            return self.values(expr.args[0], key, holder.scope, depth - 1, seen)
+        return []
+
+    def _of_class(self, cls: Scope, key: str, depth: int, seen: frozenset[int]) -> list[Ref]:
+        """A class attribute or the default of a dataclass field, without what instances are given later."""
+        for home in self.names.bases(cls):
+            found: list[Ref] = []
+            for binding in home.bindings.get(key, []):
+                value = binding.value
+                if value is None or binding.loop or binding.place is not None:
+                    continue
+                if isinstance(value, ast.Call) and last_name(value.func) in ("field", "Field"):
+                    factory = keyword(value, "default_factory")
+                    default = keyword(value, "default")
+                    if default is None and factory is not None:
+                        default = (
+                            factory.body
+                            if isinstance(factory, ast.Lambda)
+                            else ast.copy_location(_call(factory), value)
+                        )
+                    if default is None:
+                        continue
+                    value = default
+                found += self.names.resolve(value, home, depth - 1, seen)
+            if found:
+                return found
+            for statement in home.body:
+                if isinstance(statement, ast.AnnAssign) and dotted(statement.target) == key and statement.value is None:
+                    held = self.names.classes.get(annotation_name(statement.annotation))
+                    if held is not None:
+                        return [Ref(ast.copy_location(_call(ast.Name(held.name, ast.Load())), statement), home)]
+        return []
+
+    def options(self) -> dict[str, Ref]:
+        """Name -> default of every `add_argument` of the file that has one."""
+        if self._options is None:
+            self._options = {}
+            for call in self.names.calls:
+                default = keyword(call, "default")
+                if last_name(call.func) not in ("add_argument", "add_option") or default is None:
+                    continue
+                flags = [a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+                long = [f for f in flags if f.startswith("--")] or flags
+                target = keyword(call, "dest")
+                if isinstance(target, ast.Constant) and isinstance(target.value, str):
+                    long = [target.value]
+                if long:
+                    self._options.setdefault(
+                        long[0].lstrip("-").replace("-", "_"), Ref(default, self.names.scope(call))
+                    )
+        return self._options
+
+
+def annotation_name(annotation: ast.expr) -> str:
+    """The class that an annotation names: `Config`, `"Config"`, `mod.Config`, `Config | None`, `Optional[Config]`."""
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        return annotation.value.strip().rpartition(".")[2]
+    if isinstance(annotation, ast.BinOp):
+        left = annotation_name(annotation.left)
+        return left if left not in ("", "None") else annotation_name(annotation.right)
+    if isinstance(annotation, ast.Subscript) and last_name(annotation.value) == "Optional":
+        return annotation_name(annotation.slice)
+    return last_name(annotation)
+
+
+def _call(func: ast.expr) -> ast.Call:
+    return ast.Call(func=func, args=[], keywords=[])
