@@ -12,6 +12,7 @@ from deploychain.errors import ArtifactError
 KINDS: dict[str, str] = {
     "checkpoint": "training state: model, optimizer, scaler, schedule, RNG (torch.save, weights_only)",
     "train-log": "per-epoch loss, metric, scale history, skipped steps (JSON)",
+    "train-times": "wall time and throughput of the epochs (JSON); no stage reads it: it differs from run to run",
     "train-monitor": "sampled activation and gradient statistics (JSON lines)",
     "weights": "FP32 master weights (safetensors)",
     "weights-report": "what the weight checks found (JSON)",

@@ -61,14 +61,21 @@ class EpochLog:
     steps: int  # optimizer steps that were applied
     skipped_steps: int
     scale: float | None  # loss scale at the end; None without a scaler
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class EpochTime:
+    """How long an epoch took. Not part of the log, and so of no checkpoint: equal trainings have equal bytes."""
+
+    epoch: int  # from 1
     seconds: float  # training, without evaluation
     images_per_second: float  # all processes together
-    metrics: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass
 class TrainLog:
-    """Everything that the training has to tell."""
+    """Everything that the training has to tell about what was trained."""
 
     epochs: list[EpochLog] = field(default_factory=list)
     scale_history: list[tuple[int, float]] = field(default_factory=list)  # (step, new scale), changes only
@@ -82,6 +89,7 @@ class TrainLog:
     @classmethod
     def restore(cls, text: str) -> TrainLog:
         raw = json.loads(text)
-        raw["epochs"] = [EpochLog(**e) for e in raw["epochs"]]
+        known = EpochLog.__dataclass_fields__  # an interrupted training may be of an earlier release
+        raw["epochs"] = [EpochLog(**{k: v for k, v in e.items() if k in known}) for e in raw["epochs"]]
         raw["scale_history"] = [(int(s), float(v)) for s, v in raw["scale_history"]]
         return cls(**raw)

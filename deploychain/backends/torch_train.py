@@ -20,7 +20,7 @@ from deploychain.backends.torch_ddp import Ranks, wrap
 from deploychain.backends.torch_device import DTYPES, Mode, cpu_threads, determinism
 from deploychain.backends.torch_eval import evaluate
 from deploychain.backends.torch_optim import Ema, lr_factor, make_optimizer
-from deploychain.backends.torch_plan import EpochLog, FitPlan, TrainLog
+from deploychain.backends.torch_plan import EpochLog, EpochTime, FitPlan, TrainLog
 from deploychain.backends.torch_watch import LossWatch, non_finite_loss, patience, scale_exhausted
 from deploychain.console import NoProgress, Progress
 from deploychain.errors import StageError
@@ -50,6 +50,7 @@ class FitResult:
     log: TrainLog
     state: Mapping[str, Any]  # what a checkpoint holds
     resumed_from: int  # finished epochs that were not trained again
+    times: tuple[EpochTime, ...] = ()  # of the epochs that were trained here
 
 
 def fit(
@@ -126,6 +127,7 @@ class _Fit:
         self.no_scaler = torch.amp.GradScaler(device.type, enabled=False)
         self.ema = Ema(self.model, plan.ema) if plan.ema is not None else None
         self.log = TrainLog()
+        self.times: list[EpochTime] = []
         self.watch = LossWatch(device)
         self.cast_outputs = False
         self.finite_seen = False
@@ -168,7 +170,7 @@ class _Fit:
             )
         self.model.eval()
         published = self.ema.module if self.ema is not None else self.model
-        return FitResult(self.model, published, self.log, self._state(self.plan.epochs), first)
+        return FitResult(self.model, published, self.log, self._state(self.plan.epochs), first, tuple(self.times))
 
     @property
     def _evaluates(self) -> bool:
@@ -216,12 +218,12 @@ class _Fit:
                 steps=self.log.step - steps_before - skipped,
                 skipped_steps=skipped,
                 scale=scaler.get_scale() if scaler.is_enabled() else None,
-                seconds=round(seconds, 3),
-                images_per_second=round(samples * self.ranks.world / seconds, 1),
                 metrics=self.metrics,
             )
         )
-        self._report(epoch, self.batches, samples / seconds, scaler)
+        rate = samples / seconds
+        self.times.append(EpochTime(epoch + 1, round(seconds, 3), round(rate * self.ranks.world, 1)))
+        self._report(epoch, self.batches, rate, scaler)
 
     # -- one step ---------------------------------------------------------------------------------------------
 
@@ -253,7 +255,9 @@ class _Fit:
             if loss.dtype in (torch.float16, torch.bfloat16) and not self.cast_outputs:
                 # The sum over classes and samples ran in half precision: redo it from FP32 outputs.
                 self.cast_outputs = True
-                self._say(f"loss() returned {str(loss.dtype)[6:]}: from here on it gets the outputs in FP32")
+                text = f"loss() returned {str(loss.dtype)[6:]}: from here on it gets the outputs in FP32"
+                self.log.notes.append(text)
+                self._say(text)
                 loss = self._task_loss(_to_fp32(outputs), targets)
         return loss.float()
 
@@ -335,7 +339,6 @@ class _Fit:
         self.progress.update(epoch * self.batches + done, self.plan.epochs * self.batches, **fields)
 
     def _say(self, text: str) -> None:
-        self.log.notes.append(text)
         if self.ranks.writes:
             self.note(text)
 

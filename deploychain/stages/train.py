@@ -14,6 +14,7 @@ from deploychain.settings import TrainSettings
 from deploychain.stages.train_job import dump_job, restore_job
 
 LOG_SCHEMA = "deploychain.train-log/1"
+TIMES_SCHEMA = "deploychain.train-times/1"
 
 
 def run(job: Job[TrainSettings]) -> StageResult:
@@ -119,7 +120,6 @@ def train(job: Job[TrainSettings]) -> dict[str, Any]:
         "seed": job.seed,
         "deterministic": settings.deterministic,
         "published": "weight average (EMA)" if settings.ema is not None else "last weights",
-        "resumed_from": result.resumed_from,
         "monitor": observer.findings() if observer is not None else [],
         **to_json(asdict(result.log)),
     }
@@ -137,12 +137,16 @@ def train(job: Job[TrainSettings]) -> dict[str, Any]:
             for finding in log["monitor"]:
                 job.note(f"monitor {finding['rule']} {finding['severity']}: {finding['where']}: {finding['message']}")
         (job.out / "train-log.json").write_text(json.dumps(log, indent=1), encoding="utf-8")
+        # Apart from the log, which later stages read: a training repeated to the same bits leaves them up to date.
+        times = {"schema": TIMES_SCHEMA, "resumed_from": result.resumed_from, "epochs": to_json(result.times)}
+        (job.out / "train-times.json").write_text(json.dumps(times, indent=1), encoding="utf-8")
     return log
 
 
 def _result(log: dict[str, Any], out: Path) -> StageResult:
     last = log["epochs"][-1]
-    made = {"checkpoint": "checkpoint.pt", "train-log": "train-log.json"}
+    times = json.loads((out / "train-times.json").read_text(encoding="utf-8"))
+    made = {"checkpoint": "checkpoint.pt", "train-log": "train-log.json", "train-times": "train-times.json"}
     if (out / "train-monitor.jsonl").is_file():
         made["train-monitor"] = "train-monitor.jsonl"
     summary = {
@@ -156,8 +160,8 @@ def _result(log: dict[str, Any], out: Path) -> StageResult:
         "skipped_steps": len(log["skipped"]),
         "steps": log["step"],
         "scale": last["scale"],
-        "images_per_second": last["images_per_second"],
-        "resumed_from": log["resumed_from"],
+        "images_per_second": times["epochs"][-1]["images_per_second"] if times["epochs"] else None,
+        "resumed_from": times["resumed_from"],
     }
     return StageResult(made, summary)
 
@@ -186,7 +190,7 @@ STAGE = Stage(
     version=1,
     requires=(),
     accepts=(),
-    produces=("checkpoint", "train-log", "train-monitor"),
+    produces=("checkpoint", "train-log", "train-times", "train-monitor"),
     facts=("torch", "machine", "gpu"),
     uses_task=True,
     run=run,

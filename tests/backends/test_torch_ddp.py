@@ -68,7 +68,8 @@ def test_two_processes_train_as_well_as_one(tmp_path: Path) -> None:
     both = result.summary["metrics"]["top1"], single.summary["metrics"]["top1"]
     assert min(both) > 0.9 and abs(both[0] - both[1]) <= 0.05
     # Only rank 0 wrote: one checkpoint, one log, and no monitor file of another rank.
-    assert sorted(p.name for p in two.out.iterdir()) == ["checkpoint.pt", "train-log.json", "train-monitor.jsonl"]
+    names = ["checkpoint.pt", "train-log.json", "train-monitor.jsonl", "train-times.json"]
+    assert sorted(p.name for p in two.out.iterdir()) == names
     files = [p.name for p in two.scratch.rglob("*") if p.is_file()]
     assert not [f for f in files if "rank1" in f or f.endswith(".tmp")], files
     assert any("emulated" in n for n in notes)  # a note of rank 0 arrives, once

@@ -108,7 +108,8 @@ def test_after_kill_9_the_result_is_that_of_an_uninterrupted_training(tmp_path: 
     assert whole.log.skipped  # the scaler had work to do on both sides of the kill
     assert resumed.log.skipped == whole.log.skipped
     assert resumed.log.scale_history == whole.log.scale_history
-    assert [e.loss for e in resumed.log.epochs] == [e.loss for e in whole.log.epochs]
+    assert resumed.log == whole.log
+    assert [t.epoch for t in resumed.times] == [3, 4] and [t.epoch for t in whole.times] == [1, 2, 3, 4]
     assert not same(resumed.state["model"], resumed.state["ema"])
 
 
@@ -153,6 +154,16 @@ def test_a_state_of_other_settings_is_not_used(tmp_path: Path) -> None:
     notes: list[str] = []
     assert train(tmp_path, notes, epochs=2, lr=0.02).resumed_from == 0
     assert "other settings" in notes[0]
+
+
+def test_the_log_of_an_earlier_release_is_read() -> None:
+    """It held the times of the epochs, so that equal trainings had different bytes."""
+    from deploychain.backends.torch_plan import TrainLog
+
+    log = train(None, [], epochs=1).log
+    old = json.loads(log.dump())
+    old["epochs"][0] |= {"seconds": 0.5, "images_per_second": 240.0}
+    assert TrainLog.restore(json.dumps(old)) == log
 
 
 def test_no_temporary_files_remain(tmp_path: Path) -> None:

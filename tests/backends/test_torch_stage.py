@@ -11,8 +11,10 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
+from deploychain import chain  # noqa: E402
 from deploychain.backends import torch_device  # noqa: E402
 from deploychain.backends.torch_checkpoint import load_state  # noqa: E402
+from deploychain.config import load_pipeline  # noqa: E402
 from deploychain.console import silent  # noqa: E402
 from deploychain.errors import CapabilityError  # noqa: E402
 from deploychain.job import Job  # noqa: E402
@@ -64,6 +66,38 @@ def test_training_gives_the_same_bits_with_and_without_the_monitor(tmp_path: Pat
         train.run(make(tmp_path / str(every), lambda text: None, precision="fp16-mixed", monitor_every=every))
         states.append(load_state(tmp_path / str(every) / "out" / "checkpoint.pt")["model"])
     assert all(torch.equal(states[0][k], states[1][k]) for k in states[0])
+
+
+def test_equal_trainings_are_equal_bytes_but_for_their_times(tmp_path: Path) -> None:
+    made = []
+    for name in ("a", "b"):
+        result = train.run(make(tmp_path / name, lambda text: None, precision="fp16-mixed", ema=0.9, monitor_every=4))
+        made.append({kind: (tmp_path / name / "out" / file).read_bytes() for kind, file in result.artifacts.items()})
+        times = json.loads(made[-1]["train-times"])
+        assert [t["epoch"] for t in times["epochs"]] == [1, 2] and times["resumed_from"] == 0
+        assert all(t["seconds"] > 0 and t["images_per_second"] > 0 for t in times["epochs"])
+        assert result.summary["images_per_second"] == times["epochs"][-1]["images_per_second"]
+    for kind in ("checkpoint", "train-log"):
+        assert made[0][kind] == made[1][kind], kind
+
+
+def test_a_repeated_training_leaves_later_stages_up_to_date(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    (tmp_path / "training_task.py").write_text((HERE / "training_task.py").read_text())
+    file = tmp_path / "pipeline.yaml"
+    train_settings = "{epochs: 1, batch_size: 16, device: cpu, threads: 1}"
+    file.write_text(
+        "task: training_task.py:BlobTask\nstages:\n"
+        f"  train: {train_settings}\n  weights:\n  evaluate: {{device: cpu}}\n  compare:\n"
+    )
+    first = chain.run(load_pipeline(file))
+    assert [s.status for s in first.stages] == ["ran"] * 4
+    again = chain.run(load_pipeline(file), selection=chain.Selection(force=("train",)))
+    assert [(s.name, s.status) for s in again.stages] == [
+        ("train", "ran"), ("weights", "cached"), ("evaluate", "cached"), ("compare", "cached"),
+    ]  # fmt: skip
+    other = chain.run(load_pipeline(file, ["train.lr=0.05"]))
+    assert [s.status for s in other.stages] == ["ran"] * 4  # other weights do reach them
 
 
 @pytest.mark.parametrize("where", ["make", "step", "close"])
