@@ -91,13 +91,13 @@ def audit_text(text: str, path: str = "<string>", settings: AuditSettings | None
 def audit_source(source: Source, rules: Iterable[Rule]) -> FileResult:
     """(findings, how many were switched off by comments, problems) of one parsed file."""
     if not _RELEVANT.search(source.text):
-        return [], 0, []
+        return [], 0, list(_useless_comments(source))
     rules = [r for r in rules if r.check is not None and re.search(r.trigger, source.text)]
     if not rules:
-        return [], 0, []
+        return [], 0, list(_useless_comments(source))
     context = Context(source)
     kept: dict[tuple[int, int, str], Finding] = {}
-    problems: list[Problem] = []
+    problems = list(_useless_comments(source))
     suppressed = 0
     for rule in rules:
         if rule.check is None:
@@ -117,6 +117,18 @@ def audit_source(source: Source, rules: Iterable[Rule]) -> FileResult:
             )
         )
     return [_in_cell(source, f) for f in kept.values()], suppressed, problems
+
+
+def _useless_comments(source: Source) -> Iterator[Problem]:
+    """Comments that switch nothing off: without a rule, or with one that does not exist."""
+    known = load_rules()
+    for line, names in source.ignored.items():
+        unknown = ", ".join(sorted(names - known.keys()))
+        if not names or unknown:
+            what = f"{unknown}: no such rule" if unknown else "without a rule"
+            yield Problem(
+                source.path, f"line {line}: `deploychain: ignore` {what}; write `# deploychain: ignore[R07] reason`"
+            )
 
 
 def _ignored(source: Source, finding: Finding) -> bool:

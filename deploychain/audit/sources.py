@@ -32,7 +32,7 @@ SKIPPED_FOLDERS = frozenset(
         "site-packages",
     }
 )
-_IGNORE = re.compile(r"#\s*deploychain:\s*ignore\[([A-Za-z0-9,\s]+)\]")
+_IGNORE = re.compile(r"#\s*deploychain:\s*ignore\b(?:\[([^\]]*)\])?")
 _ASSIGNED_MAGIC = re.compile(r"^(\s*[\w, .]+=\s*)[!%]\S")
 _PYTHON_2 = re.compile(
     r"^\s*(print\s+[\"'\w]|except\s+[\w.]+\s*,\s*\w+\s*:|raise\s+\w+\s*,|exec\s+[\"'])", re.MULTILINE
@@ -212,5 +212,5 @@ def _ignores(text: str) -> dict[int, frozenset[str]]:
     for number, line in enumerate(text.split("\n"), start=1):
         match = _IGNORE.search(line)
         if match:
-            found[number] = frozenset(part.strip().upper() for part in match[1].split(",") if part.strip())
+            found[number] = frozenset(part.strip().upper() for part in (match[1] or "").split(",") if part.strip())
     return found

@@ -14,6 +14,7 @@ from deploychain.cli.app import app
 def audit(
     paths: list[Path] = typer.Argument(None, help="Python files, notebooks or folders."),
     format: str = typer.Option("text", "--format", help="text, json, sarif or github."),
+    json: bool = typer.Option(False, "--json", help="The same as --format json."),
     select: str = typer.Option(None, "--select", help="Only these rules: R01,R03."),
     ignore: str = typer.Option(None, "--ignore", help="All but these rules."),
     fail_on: str = typer.Option(None, "--fail-on", help="error (default), warning or note."),
@@ -30,12 +31,14 @@ def audit(
     from deploychain.audit import command
     from deploychain.errors import ConfigError
 
+    if demo and not explain:
+        raise ConfigError("which experiment?", where="--demo", remedy="name the rule as well: --explain R08 --demo")
     if explain or list_rules:
         for line in command.explained(explain, demo) if explain else command.rule_list():
             console.out(line)
         return
     request = command.Request(
-        paths=tuple(paths or ()), format=format, select=select, ignore=ignore, fail_on=fail_on,
+        paths=tuple(paths or ()), format="json" if json else format, select=select, ignore=ignore, fail_on=fail_on,
         model=model, onnx=tuple(onnx or ()), opset=opset, logs=tuple(log or ()), dtype_map=dtype_map,
     )  # fmt: skip
     result = command.run(request)

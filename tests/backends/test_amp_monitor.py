@@ -396,3 +396,9 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert records[0]["type"] == "start"
     assert records[-1]["last_step"] == 20
     assert scale_history(read_log(log)) == ([], [], 20)
+
+
+@pytest.mark.parametrize("optimizer", [None, [], [None]])
+def test_without_an_optimiser_nothing_is_watched_silently(optimizer: object) -> None:
+    with pytest.raises(TypeError, match="must be an optimiser"):
+        deploychain.monitor(torch.nn.Linear(2, 1), optimizer)

@@ -172,3 +172,21 @@ def test_explain_shows_belief_and_truth(capsys: pytest.CaptureFixture[str]) -> N
 def test_rule_list_has_28(capsys: pytest.CaptureFixture[str]) -> None:
     _, out = call(capsys, "--list-rules")
     assert [line[:3] for line in out.strip().splitlines()] == [f"R{i:02d}" for i in range(1, 29)]
+
+
+@pytest.mark.parametrize(
+    ("comment", "said"),
+    [("ignore", "without a rule"), ("ignore[]", "without a rule"), ("ignore[R07, R99] reason", "R99: no such rule")],
+)
+def test_a_comment_that_switches_nothing_off_is_a_problem(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], comment: str, said: str
+) -> None:
+    file = tmp_path / "train.py"
+    file.write_text(f"import torch\n\nx = 1  # deploychain: {comment}\n")
+    code, out = call(capsys, str(file), "--json")
+    assert code == 0
+    assert [p["text"].split(";")[0] for p in json.loads(out)["problems"]] == [f"line 3: `deploychain: ignore` {said}"]
+
+
+def test_demo_without_a_rule_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(capsys, "--demo")[0] == 2
