@@ -30,6 +30,7 @@ from deploychain.audit.values import (
     Value,
     in_region,
     join,
+    part_of_a_model,
     promote,
     runs_a_model,
     words,
@@ -416,7 +417,7 @@ class ExpressionTypes:
         if region is None or not region.half:
             return UNKNOWN_VALUE
         leaf = name.rpartition(".")[2]
-        if leaf in PYTHON or leaf[:1].isupper() or not runs_a_model(leaf):
+        if leaf in PYTHON or leaf[:1].isupper() or not (runs_a_model(leaf) or part_of_a_model(name)):
             return UNKNOWN_VALUE
         if region.framework == "accelerate":
             return FP32  # Accelerate converts a prepared model's outputs

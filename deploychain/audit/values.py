@@ -7,6 +7,7 @@ lists from the installed torch instead.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -157,6 +158,20 @@ def runs_a_model(leaf: str) -> bool:
     ) and not low.startswith(
         ("load", "save", "build", "make", "create", "get_", "log", "prepare", "wrap", "update", "eval")
     )
+
+
+_NO_FORWARD = re.compile(
+    r"loss|^(get|set|load|save|register|configure|compute|named|add|remove|enable|disable|gradient|is|has|can|from|push|"
+    r"init|zero|no|train|eval|validat|fit|predict_step|freeze|unfreeze)(_|$)|^(parameters|modules|children|buffers|state_dict|"
+    r"generate|sample|step|backward|tokenize\w*|requires_grad_|apply|share_memory|numel|size|training_step|\w+_step|config)$"
+)
+
+
+def part_of_a_model(name: str) -> bool:
+    """`model.cls(x)`, `self.model.lm(x)`: a submodule, or a method that is likely to end in one."""
+    base, _, leaf = name.rpartition(".")
+    holder = base.rpartition(".")[2]
+    return holder not in ("", "self") and runs_a_model(holder) and _NO_FORWARD.search(leaf) is None
 
 
 def join_envs(a: dict[str, Value], b: dict[str, Value], a_leaves: bool, b_leaves: bool) -> dict[str, Value]:
