@@ -159,7 +159,8 @@ class ExpressionTypes:
         return result
 
     def _note(self, node: ast.expr, name: str, args: tuple[Value, ...], result: Value) -> None:
-        self.seen.append(Seen(node, name, args, result, self._region, self._scope, self._no_grad))
+        root = self._active[0] if self._active else None
+        self.seen.append(Seen(node, name, args, result, self._region, self._scope, self._no_grad, root))
 
     def _lower(self, node: ast.AST, args: tuple[Value, ...] = ()) -> Value:
         region = self._region

@@ -200,6 +200,40 @@ class Symbols(Index):
                 sites.append(call)
         return sites
 
+    def identity(self, expr: ast.expr, scope: Scope, depth: int = 6) -> tuple[int, str] | None:
+        """One key for all names of the same object, through aliases, `self`, arguments and functions that return them."""
+        expr = strip_module_calls(expr)
+        if isinstance(expr, ast.Call):
+            function = self.local_function(expr.func, scope)
+            for value in returns(function) if function is not None and depth else ():
+                name = dotted(strip_module_calls(value))
+                given = argument_for(expr, function, name) if function is not None and name else None
+                if given is not None:
+                    return self.identity(given, scope, depth - 1)
+            return None
+        text = dotted(expr)
+        if text is None or not depth:
+            return None
+        if isinstance(expr, ast.Attribute):
+            own = text.startswith("self.")
+            cls = self._class_of(scope) if own else self.instance_class(expr.value, scope)
+            return (id(cls), text if own else f"self.{expr.attr}") if cls is not None else (id(self.module), text)
+        function = self.parameter_scope(text, scope)
+        if function is not None:
+            given_by = {
+                self.identity(given, self.scope(call), depth - 1)
+                for call in self.call_sites(function)[:8]
+                if (given := argument_for(call, function, text)) is not None
+            }
+            return given_by.pop() if len(given_by) == 1 else (id(function), text)
+        bindings = self.bindings(text, scope)
+        made = [b for b in bindings if b.value is not None and dotted(strip_module_calls(b.value)) != text]
+        if len(made) == 1 and made[0].value is not None and made[0].place is None and not made[0].loop:
+            other = self.identity(made[0].value, made[0].scope, depth - 1)
+            if other is not None:
+                return other
+        return (id(bindings[0].scope if bindings else self.module), text)
+
     def resolve(self, expr: ast.expr, scope: Scope, depth: int = 6, seen: frozenset[int] = frozenset()) -> list[Ref]:
         """What an expression may stand for: calls, constants, unresolved names. Never empty."""
         if depth <= 0 or id(expr) in seen or self._depth > 40:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from deploychain.audit.frameworks import Region
 
@@ -88,7 +88,7 @@ class Seen:
     region: Region | None
     function: object  # Scope
     no_grad: bool = False
-    context: tuple[str, ...] = field(default=())
+    root: object = None  # Scope of the function, called by nothing in the file, whose run led here
 
 
 def in_region(dtype: str) -> str:

@@ -108,8 +108,8 @@ def _is_module(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
 
 
 def _walked(ctx: Context, done: set[int]) -> Iterator[Finding]:
-    """model.half() ... model.float() on the same object."""
-    halved: dict[tuple[int, str], ast.Call] = {}
+    """model.half() ... model.float() on the same object, also in two functions that one run goes through."""
+    halved: dict[tuple[object, tuple[int, str]], tuple[ast.Call, bool]] = {}
     for seen in ctx.seen:
         call = seen.node
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or not seen.name.startswith("."):
@@ -117,22 +117,24 @@ def _walked(ctx: Context, done: set[int]) -> Iterator[Finding]:
         scope: Scope = seen.function  # type: ignore[assignment]
         module = strip_module_calls(call.func.value)  # of `net.eval().half()`
         text = dotted(module)
-        if text is None or (not seen.result.module and not _is_module(ctx, module, scope)):
+        same = ctx.symbols.identity(module, scope)
+        if text is None or same is None:
             continue
-        key = (id(scope), text)
+        is_module = seen.result.module or _is_module(ctx, module, scope)
+        key = (seen.root, same)
         if seen.result.dtype == "fp16":
             if _kept(ctx, call, text):
-                halved.setdefault(key, call)
-        elif (
-            seen.result.dtype == "fp32"
-            and key in halved
-            and id(call) not in done
-            and not _reloaded(ctx, halved[key], call, text)
-            and halved[key].lineno < call.lineno
-            and not _exclusive(ctx, halved[key], call)
-        ):
-            done.add(id(call))
-            yield _finding(ctx, call, text, halved[key].lineno)
+                halved.setdefault(key, (call, is_module))
+        elif seen.result.dtype == "fp32" and key in halved and id(call) not in done:
+            first, was_module = halved[key]
+            if not (is_module or was_module):
+                continue  # a tensor
+            here = ctx.symbols.scope(first) is ctx.symbols.scope(call)
+            if here and (first.lineno >= call.lineno or _exclusive(ctx, first, call)):
+                continue
+            if not _reloaded(ctx, first, call, text):
+                done.add(id(call))
+                yield _finding(ctx, call, text, first.lineno)
 
 
 def _exclusive(ctx: Context, first: ast.AST, second: ast.AST) -> bool:
