@@ -16,6 +16,7 @@ import onnxruntime as ort
 
 from deploychain.backends.ort_emulation import emulate_fp16, half_types
 from deploychain.errors import ArtifactError, StageError
+from deploychain.numerics.npz import misfit
 
 __all__ = [
     "Arrays",
@@ -95,7 +96,8 @@ def run_model(
 
     Args:
         model: a file, its bytes or the loaded model. FP16 on the CPU is *not* rounded here (see `emulate_fp16`).
-        inputs: input name -> array; axis 0 counts samples. Floats are converted to the model's float type.
+        inputs: input name -> array; axis 0 counts samples. Floats are converted to the model's float type, integers
+            to wider ones; integers for a float input are refused.
         batch_size: samples per run; a batch axis that the model fixes wins (the last batch is padded by repetition,
             the padding's outputs are dropped).
         cuda: use the CUDA provider.
@@ -180,9 +182,9 @@ def fitted_inputs(session: ort.InferenceSession, inputs: Mapping[str, npt.NDArra
         dtype = _NUMPY.get(info.type)
         if dtype is None:
             raise StageError(f"input {info.name!r} is a {info.type}, which cannot be fed from arrays")
-        both_float = array.dtype.kind == "f" and np.issubdtype(dtype, np.floating)
-        if array.dtype != dtype and not (both_float or np.can_cast(array.dtype, dtype, "safe")):
-            raise StageError(f"input {info.name!r} is {info.type}, the data are {array.dtype}")
+        remedy = misfit(info.name, array.dtype, np.dtype(dtype))
+        if remedy:
+            raise StageError(f"input {info.name!r} is {info.type}, the data are {array.dtype}", remedy=remedy)
         if len(info.shape) != array.ndim:
             raise StageError(f"input {info.name!r} has shape {info.shape}, the data {list(array.shape)}")
         fitted[info.name] = np.asarray(array, dtype=dtype, order="C")  # ascontiguousarray would make 0-d 1-d

@@ -17,8 +17,9 @@ from deploychain.device.bundle import BUNDLE_SCHEMA, EngineWish, Golden, TensorF
 from deploychain.device.golden import Arrays, measure, score_classes
 from deploychain.device.output import check_output
 from deploychain.environment import package_version
-from deploychain.errors import ConfigError, StageError
+from deploychain.errors import ArtifactError, ConfigError, StageError
 from deploychain.numerics.nodes import DATA_MOVEMENT
+from deploychain.numerics.npz import REMEDY, check_types, read_npz
 from deploychain.numerics.scores import Scores, data_sha256, read_classes, read_scores
 from deploychain.plan import ModelPlan, read_plan
 from deploychain.profiles import make_profiles
@@ -217,9 +218,13 @@ def _load_data(pipeline: Pipeline, have: Mapping[str, Artifact], limit: int) -> 
         return _Data(inputs, targets, count, task, read_classes(classes(targets), count) if classes else ())
     if "data" not in have:
         raise StageError("there is no test data", remedy="add a task, or `data: test.npz`, to the pipeline")
-    with np.load(have["data"].open(), allow_pickle=False) as archive:
-        arrays = {name: np.asarray(archive[name])[:limit] for name in archive.files}
+    from deploychain.backends.onnx_inputs import input_types
+
+    arrays = {name: array[:limit] for name, array in read_npz(have["data"].open()).items()}
     targets = arrays.pop("targets", None)
+    if not arrays:
+        raise ArtifactError("the file holds no inputs", where=str(have["data"].path), remedy=REMEDY)
+    check_types(arrays, input_types(have["onnx-fp32"].open()), str(have["data"].path))
     count = len(next(iter(arrays.values())))
     return _Data(arrays, targets, count, None, ())
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deploychain.numerics.errors import compare_outputs
+from deploychain.numerics.finite import non_finite_notes
 from deploychain.numerics.scores import Scores, read_scores
 from deploychain.records import EvalReport
 
@@ -49,6 +50,7 @@ def measure(
         StageError: an output is missing or has another shape than the reference's.
     """
     errors = compare_outputs(outputs, reference, worst=20)
+    told = non_finite_notes(outputs, reference, ()) if errors.non_finite or errors.max_abs_error is None else ()
     scored = scores if scores is not None else score_classes(outputs, targets, errors.samples, classes)
     return EvalReport(
         stage=stage,
@@ -72,5 +74,5 @@ def measure(
         per_output=errors.per_output,
         seconds=seconds,
         artefact_sha256=sha256,
-        notes=(*notes, *scored.notes),
+        notes=(*notes, *told, *errors.notes, *scored.notes),
     )

@@ -10,6 +10,7 @@ from deploychain.device.build import Planned
 from deploychain.device.fingerprint import Fingerprint
 from deploychain.device.importing import Imported
 from deploychain.device.result import DeviceResult, EngineResult
+from deploychain.report.text import agreement
 
 
 def print_planned(backend: str, fingerprint: Fingerprint, planned: Sequence[Planned]) -> None:
@@ -62,7 +63,7 @@ def _row(engine: EngineResult) -> tuple[str, ...]:
         f"{latency.p50_ms:.3f}" if latency is not None and latency.p50_ms is not None else "",
         f"{latency.p99_ms:.3f}" if latency is not None and latency.p99_ms is not None else "",
         f"{evaluation.snr_db:.1f}" if evaluation is not None and evaluation.snr_db is not None else "",
-        f"{evaluation.agreement:.1%}" if evaluation is not None and evaluation.agreement is not None else "",
+        agreement(evaluation) if evaluation is not None else "",
         f"{summary.as_asked + summary.expected} of {summary.total}" if summary else "unknown" if report.built else "",
         str(summary.fallback + summary.possible) if summary else "",
     )
@@ -81,7 +82,7 @@ def print_imported(imported: Imported) -> None:
             (
                 report.stage,
                 f"{metric[1]:.4f}" if metric is not None and metric[1] is not None else "",
-                f"{report.agreement:.1%}" if report.agreement is not None else "",
+                agreement(report),
                 f"{report.max_abs_error:.3g}" if report.max_abs_error is not None else "",
                 "exact" if report.exact else f"{report.snr_db:.1f}" if report.snr_db is not None else "",
                 report.how if report.ran else f"not run: {report.reason}",

@@ -8,6 +8,9 @@ piece. With out = r + e, where r is the reference's value:
 
 Two values that are equal, equally infinite or both NaN have no error. Where only one of the two is finite the error
 has no size: the statistics become None (not known), and ``non_finite`` says why.
+
+A reference that decides every sample alike cannot be disagreed with by chance: agreement is then None as well, and
+``notes`` says why. Likewise a reference whose output is the same for every sample is told.
 """
 
 from __future__ import annotations
@@ -41,10 +44,13 @@ class ErrorSummary:
     relative_error: float | None
     cosine: float | None
     snr_db: float | None  # None when exact (infinite), or when the reference is all zero
-    agreement: float | None  # share of samples with equal arg-max of the first output that looks like class scores
+    # Share of samples with equal arg-max of the first output that looks like class scores; None also where the
+    # reference decides them all alike: its ``per_output`` row then has the key, and without an output it has not.
+    agreement: float | None
     agreement_output: str = ""
     worst_samples: tuple[int, ...] = ()  # largest error first; samples without error are never named
     per_output: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -64,6 +70,15 @@ class _Sums:
     rows: int = 0
     agreeing: int = 0
     scores: bool | None = None  # does it look like class scores
+    decided: set[int] = field(default_factory=set)  # up to two classes that the reference decides for
+    first: Array | None = None  # the reference's first sample
+    constant: bool = True  # every sample of the reference is like the first
+
+    def watch(self, ref: Array) -> None:
+        """Look whether the reference tells samples apart."""
+        if self.first is None:
+            self.first = ref[0].copy()
+        self.constant = self.constant and ref.size > 0 and bool((ref == self.first).all())
 
     def add(self, other: _Sums) -> None:
         for name in ("count", "non_finite", "unequal", "broken", "sum_abs", "error2", "ref2", "out2", "dot"):
@@ -139,11 +154,13 @@ class ErrorStatistics:
                 sums = self._others.setdefault(name, _Sums())
                 sums.count += out.size
                 sums.unequal += int(different.sum())
+                sums.watch(ref)
                 unequal += different
                 continue
             sums = self._floats.setdefault(name, _Sums())
             added, bad, size = _compare(out.reshape(rows, -1), ref.reshape(rows, -1))
             sums.add(added)
+            sums.watch(ref)
             broken += bad
             np.maximum(largest, size, out=largest)
             looks = out.ndim == 2 and out.shape[1] > 1
@@ -151,6 +168,8 @@ class ErrorStatistics:
             if looks:
                 sums.rows += rows
                 sums.agreeing += _agreeing(out, ref)
+                if len(sums.decided) < 2:
+                    sums.decided.update(np.unique(ref.argmax(axis=1)[~np.isnan(ref).any(axis=1)])[:2].tolist())
         for row in np.flatnonzero((broken > 0) | (largest > 0) | (unequal > 0)):
             entry = (int(broken[row]), float(largest[row]), int(unequal[row]), -(self._samples + start + int(row)))
             if len(self._heap) < self._worst:
@@ -162,15 +181,26 @@ class ErrorStatistics:
         total = _Sums()
         per_output: dict[str, dict[str, float | None]] = {}
         agreement, decided_on = None, ""
+        notes: list[str] = []
         for name, sums in self._floats.items():
             total.add(sums)
             per_output[name] = {**sums.statistics(), "non_finite": sums.non_finite}
             if sums.scores and sums.rows:
-                per_output[name]["agreement"] = sums.agreeing / sums.rows
-                if agreement is None:
-                    agreement, decided_on = sums.agreeing / sums.rows, name
+                share = None if len(sums.decided) == 1 else sums.agreeing / sums.rows
+                per_output[name]["agreement"] = share
+                if not decided_on:
+                    agreement, decided_on = share, name
+                if share is None:
+                    notes.append(_one_class(name, sums))
         for name, sums in self._others.items():
             per_output[name] = {"equal": 1 - sums.unequal / sums.count if sums.count else None}
+        if self._samples > 1:
+            notes += [
+                f"output {name!r} of the reference is the same for all {self._samples} samples: to be near it proves "
+                "nothing"
+                for name, sums in (*self._floats.items(), *self._others.items())
+                if sums.constant
+            ]
         differing = total.unequal + sum(s.unequal for s in self._others.values())
         return ErrorSummary(
             samples=self._samples,
@@ -180,6 +210,7 @@ class ErrorStatistics:
             agreement_output=decided_on,
             worst_samples=tuple(-entry[3] for entry in sorted(self._heap, reverse=True)),
             per_output=per_output,
+            notes=tuple(notes),
             **total.statistics(),
         )
 
@@ -189,6 +220,13 @@ def compare_outputs(outputs: Mapping[str, Array], reference: Mapping[str, Array]
     statistics = ErrorStatistics(worst)
     statistics.update(outputs, reference)
     return statistics.summary()
+
+
+def _one_class(name: str, sums: _Sums) -> str:
+    others = sums.rows - sums.agreeing
+    apart = f"; {others} of {sums.rows} are decided otherwise here" if others else ""
+    which = f"class {next(iter(sums.decided))} for every sample"
+    return f"agreement is unknown: by {name!r} the reference decides {which}{apart}"
 
 
 def _is_float(array: Array) -> bool:

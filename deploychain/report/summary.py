@@ -21,6 +21,7 @@ from deploychain.records import (
     LayerVerdict,
     load_comparison,
 )
+from deploychain.report.text import agreement
 
 if TYPE_CHECKING:
     from deploychain.outcome import RunResult, StageRow
@@ -139,9 +140,9 @@ def _measured(report: EvalReport | None, metric: str) -> tuple[str, str, str, st
         return ("not run", "", "", "")
     value = report.metrics.get(metric)
     score = f"{value:.4f}" if value is not None else ("unknown" if metric else "")
-    agree = "" if report.agreement is None else f"{100 * report.agreement:.1f} %"
     if report.stage == report.reference:
-        return (score, agree and "reference", "", "") if report.agreement is not None else (score, "reference", "", "")
+        return (score, "reference", "", "")
+    agree = agreement(report)
     if report.exact:
         return (score, agree, "equal", "")
     if report.max_abs_error is None:
@@ -200,9 +201,12 @@ def _print_how(comparison: Comparison) -> None:
         _out(f"{', '.join(names)}: {how}", indent=2)
     for reason, names in missed.items():
         _out(f"{', '.join(names)} not run: {reason}", indent=2)
+    noted: dict[str, list[str]] = {}
     for report in comparison.evals:
         for note in report.notes:
-            _out(f"{report.stage}: {note}", indent=2)
+            noted.setdefault(note, []).append(report.stage)
+    for note, names in noted.items():
+        _out(f"{', '.join(names)}: {note}", indent=2)
 
 
 def _print_engine(engine: EngineReport) -> None:

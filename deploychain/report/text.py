@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 
+from deploychain.records import EvalReport
+
 
 def visible(text: str) -> str:
     """Replace every character that is not printable (ANSI escapes, NUL, newlines, bidi marks, lone surrogates)."""
@@ -47,3 +49,10 @@ def number(value: float | None, digits: int = 5) -> str:
     if value == int(value) and abs(value) < 1e12:
         return f"{int(value)}"
     return f"{value:.{digits}g}"
+
+
+def agreement(report: EvalReport) -> str:
+    """Share of equal decisions; ``unknown`` where there are decisions that tell nothing, empty where there are none."""
+    if report.agreement is not None:
+        return f"{100 * report.agreement:.1f} %"
+    return "unknown" if any("agreement" in row for row in report.per_output.values()) else ""

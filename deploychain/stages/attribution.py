@@ -125,7 +125,7 @@ def _costs(
     budget: int,
     progress: Callable[[str, int, int], None],
 ) -> SensitivityTable:
-    request = PlanRequest(source, precision, source, data.inputs)
+    request = PlanRequest(source, precision, source, data.inputs, data.file)
     found = measure(request, progress)
     emulator, yardstick = working(request, found)
     local: Mapping[str, float] = found.local_snr

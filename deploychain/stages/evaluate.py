@@ -18,7 +18,7 @@ def run(job: Job[EvaluateSettings]) -> StageResult:
 
 STAGE = Stage(
     name="evaluate",
-    version=1,
+    version=2,
     requires=(),
     accepts=(*_MODELS, "quantizers", "train-log", "engine-evidence", "data"),
     produces=("eval-reports",),

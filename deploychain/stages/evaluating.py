@@ -18,7 +18,8 @@ from deploychain.environment import fact, gpu_name, package_version
 from deploychain.errors import ArtifactError, CapabilityError, DeploychainError, StageError
 from deploychain.job import Job, StageResult
 from deploychain.numerics.errors import compare_outputs
-from deploychain.numerics.npz import REMEDY, read_npz
+from deploychain.numerics.finite import name_samples, non_finite_notes, non_finite_samples
+from deploychain.numerics.npz import REMEDY, check_types, read_npz
 from deploychain.numerics.scores import Scores, data_sha256, read_classes, read_scores
 from deploychain.records import EVALS_SCHEMA, EvalReport, to_json
 from deploychain.settings import EvaluateSettings
@@ -50,6 +51,7 @@ class _Data:
     samples: int
     task: Task | None
     classes: tuple[str, ...] = ()
+    bad: tuple[int, ...] = ()  # samples whose inputs hold NaN or infinity
 
     def scores(self, outputs: Mapping[str, npt.NDArray[Any]]) -> Scores:
         """Metrics of one artefact."""
@@ -93,6 +95,8 @@ def run(job: Job[EvaluateSettings]) -> StageResult:
     data = _load_data(job, task)
     if job.settings.samples is not None:
         job.note(f"only the first {data.samples} test samples are evaluated (evaluate.samples)")
+    if data.bad:
+        job.note(f"the test data hold NaN or infinity: {name_samples(data.bad)}")
     device, device_name = _device(job)
     runner = Runner(data.inputs, job.settings.batch_size, device, job.scratch, task)
     rows = _rows(job, runner)
@@ -202,8 +206,8 @@ def _measure(
         told = f"the published weights do not compute what {reference} computes: bit equality was expected"
         notes.append(told)
         job.note(f"{told}; does model() make anything random that is not a parameter or a buffer of the checkpoint?")
-    if base is None and errors.non_finite:
-        notes.append(f"the reference itself has {errors.non_finite} outputs that are not finite")
+    if errors.non_finite or errors.max_abs_error is None:
+        notes.extend(non_finite_notes(outputs, base, data.bad))
     report = EvalReport(
         stage=row.stage,
         ran=True,
@@ -226,7 +230,7 @@ def _measure(
         per_output=errors.per_output,
         seconds=round(time.perf_counter() - began, 3),
         artefact_sha256=sha256,
-        notes=(*notes, *scores.notes),
+        notes=(*notes, *errors.notes, *scores.notes),
     )
     return report, outputs
 
@@ -262,7 +266,8 @@ def _load_data(job: Job[EvaluateSettings], task: Task | None) -> _Data:
         inputs, targets = collect_test(task, limit)
         samples = len(next(iter(inputs.values())))
         classes = getattr(task, "classes", None)
-        return _Data(inputs, targets, samples, task, read_classes(classes(targets), samples) if classes else ())
+        named = read_classes(classes(targets), samples) if classes else ()
+        return _Data(inputs, targets, samples, task, named, _bad(inputs, samples))
     if not job.has("data"):
         raise StageError("there is no test data", where=job.stage, remedy="add a task, or `data: test.npz`")
     arrays = read_npz(job.input("data"))
@@ -271,6 +276,10 @@ def _load_data(job: Job[EvaluateSettings], task: Task | None) -> _Data:
     targets = arrays.pop("targets", None)
     if not arrays:
         raise ArtifactError("the file holds no inputs", where=str(job.inputs["data"].path), remedy=REMEDY)
+    if job.has("onnx-fp32"):
+        from deploychain.backends.onnx_inputs import input_types
+
+        check_types(arrays, input_types(job.input("onnx-fp32")), str(job.inputs["data"].path))
     samples = len(next(iter(arrays.values())))
     if targets is not None and (targets.shape != (samples,) or targets.dtype.kind not in "iu"):
         raise ArtifactError(
@@ -278,7 +287,13 @@ def _load_data(job: Job[EvaluateSettings], task: Task | None) -> _Data:
             where=str(job.inputs["data"].path),
             remedy="give one class index (integer) per sample, or leave them out",
         )
-    return _Data(arrays, targets, samples, None, tuple(map(str, targets.tolist())) if targets is not None else ())
+    classes = tuple(map(str, targets.tolist())) if targets is not None else ()
+    return _Data(arrays, targets, samples, None, classes, _bad(arrays, samples))
+
+
+def _bad(inputs: Mapping[str, npt.NDArray[Any]], samples: int) -> tuple[int, ...]:
+    """Samples with NaN or infinity; an input that all samples share has none."""
+    return non_finite_samples({n: a for n, a in inputs.items() if a.ndim and len(a) == samples})
 
 
 def _device(job: Job[EvaluateSettings]) -> tuple[str, str]:

@@ -46,6 +46,7 @@ def run(job: Job[PlanSettings]) -> StageResult:
             precision=name,
             output=job.out / f"model.{name}.onnx",
             inputs=data.inputs,
+            data=data.file,
             pins=settings.pin,
             data_max=settings.data_max,
             init_max=settings.init_max,

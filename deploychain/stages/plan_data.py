@@ -24,6 +24,7 @@ class Calibration:
     inputs: dict[str, npt.NDArray[Any]]
     metric: Metric | None = None
     metric_name: str = ""
+    file: str = ""  # empty: a task
 
 
 def from_npz(path: Path, limit: int | None = None) -> Calibration:
@@ -40,17 +41,17 @@ def from_npz(path: Path, limit: int | None = None) -> Calibration:
                 f"'targets' has {len(targets)} rows, {name!r} has {len(array)}", where=str(path), remedy=REMEDY
             )
     metric = top1(targets) if targets is not None else None
-    return Calibration(arrays, metric, "top1" if metric is not None else "")
+    return Calibration(arrays, metric, "top1" if metric is not None else "", str(path))
 
 
 def from_job(job: Job[PlanSettings]) -> Calibration:
     """Calibration samples of the chain: its data file, else its task's calibration data in a seeded order."""
     limit = job.settings.calibration_samples
     if job.has("data"):
-        from deploychain.backends.onnx_inputs import network_inputs
+        from deploychain.backends.onnx_inputs import input_types
 
         found = from_npz(job.input("data"), limit)
-        missing = [name for name in network_inputs(job.input("onnx-fp32")) if name not in found.inputs]
+        missing = [name for name in input_types(job.input("onnx-fp32")) if name not in found.inputs]
         if missing:
             have = ", ".join(found.inputs) or "nothing"
             raise ArtifactError(

@@ -106,6 +106,7 @@ def plan_file(request: FileRequest, progress: Progress) -> FileResult:
             precision=request.precision,
             output=output,
             inputs=data.inputs,
+            data=data.file,
             pins=pins,
             data_max=request.data_max,
             init_max=request.init_max,
@@ -213,7 +214,14 @@ def sensitivity_of(
         raise ConfigError(f"--by {by!r}", where="--by", remedy="node or module")
     given = from_npz(data, samples)
     request = PlanRequest(
-        model, precision, model, given.inputs, metric=given.metric, metric_name=given.metric_name, ptq=True
+        model,
+        precision,
+        model,
+        given.inputs,
+        given.file,
+        metric=given.metric,
+        metric_name=given.metric_name,
+        ptq=True,
     )
     found = measure(request, progress)
     emulator, yardstick = working(request, found)

@@ -14,8 +14,10 @@ from deploychain.errors import ConfigError, StageError
 from deploychain.numerics.calibration import Method
 from deploychain.numerics.decide import as_decided, decide
 from deploychain.numerics.drop import Metric, Yardstick
+from deploychain.numerics.finite import name_samples, non_finite_samples
 from deploychain.numerics.islands import quantised_nodes
 from deploychain.numerics.nodes import NodeInfo
+from deploychain.numerics.npz import check_types
 from deploychain.numerics.range import TensorRange
 from deploychain.numerics.rules import Rules
 from deploychain.plan import Finding, ModelPlan, NodePlan, apply_plan, unmatched
@@ -44,6 +46,7 @@ class PlanRequest:
     precision: str  # fp16, bf16, or int8 for a Q/DQ model
     output: Path
     inputs: Arrays  # calibration data: input name -> array, axis 0 counts samples
+    data: str = ""  # the file that they are from; empty: a task, in an order of its own
     pins: Mapping[str, str] = field(default_factory=dict)
     data_max: float = 512.0
     init_max: float = 65504.0
@@ -103,7 +106,7 @@ def measure(request: PlanRequest, progress: Callable[[str, int, int], None] = _s
     if lost is not None:
         raise ConfigError(f"{lost[0]!r} matches no node", where=where, remedy=lost[1])
     low = "bf16" if request.precision == "bf16" else "fp16"
-    inputs = named_inputs(model, request.inputs)
+    inputs = named_inputs(model, request.inputs, request.data)
     qdq: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
     if request.precision == "int8":
@@ -310,14 +313,20 @@ def _spare_quantised(
     return search.evaluations, findings, replace(request, spared=frozenset(search.kept))
 
 
-def named_inputs(model: ModelProto, arrays: Arrays) -> dict[str, npt.NDArray[Any]]:
+def named_inputs(model: ModelProto, arrays: Arrays, file: str = "") -> dict[str, npt.NDArray[Any]]:
     """The arrays under the model's input names; by order where the names differ and the numbers agree.
 
+    Args:
+        file: where the arrays come from, for messages.
+
     Raises:
-        StageError: an input has no array.
+        StageError: an input has no array, one of another meaning (integers for floats), or NaN or infinity.
     """
-    weights = {t.name for t in model.graph.initializer}
-    names = [v.name for v in model.graph.input if v.name not in weights]
+    from deploychain.backends.onnx_inputs import input_types
+
+    types = input_types(model)
+    names = list(types)
+    check_types(arrays, types, file)
     found: dict[str, npt.NDArray[Any]] = {}
     if all(n in arrays for n in names):
         found = {n: np.asarray(arrays[n]) for n in names}
@@ -325,7 +334,12 @@ def named_inputs(model: ModelProto, arrays: Arrays) -> dict[str, npt.NDArray[Any
         found = dict(zip(names, (np.asarray(a) for a in arrays.values()), strict=True))
     for name, array in found.items():
         if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise StageError(f"the calibration data of input {name!r} hold NaN or infinity", remedy="clean the data")
+            where = f": {name_samples(non_finite_samples({name: array}))}" if file else ""
+            raise StageError(
+                f"the calibration data of input {name!r} hold NaN or infinity{where}",
+                where=file,
+                remedy="clean the data",
+            )
     if found:
         return found
     raise StageError(

@@ -14,6 +14,7 @@ import onnx
 from evaluate_jobs import read_rows, run_stage
 from onnx import parser
 
+from deploychain.backends import ort
 from deploychain.environment import gpu_name
 from deploychain.errors import ArtifactError, StageError
 from deploychain.records import load_comparison
@@ -147,12 +148,56 @@ def test_the_reference_must_run(files: dict[str, Path], tmp_path: Path) -> None:
         ({"targets": TARGETS}, "holds no inputs"),
         ({"x": X[:0]}, "'x' has no samples"),
         ({"x": np.array([{"a": 1}], dtype=object)}, "not a readable npz"),
+        ({"x": X.astype(np.uint8)}, r"test\.npz: array 'x' holds uint8, the model's input 'x' takes float32"),
+        ({"x": X.astype(np.int64)}, "holds int64.*takes float32.*preprocess it as in training"),
     ],
 )
 def test_wrong_data_is_told(files: dict[str, Path], tmp_path: Path, arrays: dict, message: str) -> None:
     np.savez(files["data"], **arrays)
     with pytest.raises(StageError, match=message):
         run_stage(evaluate.STAGE, tmp_path, EvaluateSettings(), files)
+
+
+def test_integers_are_no_floats_for_a_session_either() -> None:
+    """A task's data take this way: each uint8 is exact in FP32, and pixels are seldom what a model was trained on."""
+    model = parser.parse_model(FP32)
+    with pytest.raises(StageError, match=r"'x' is tensor.float., the data are uint8.*astype.numpy.float32"):
+        ort.run_model(model, {"x": X.astype(np.uint8)})
+    assert np.array_equal(ort.run_model(model, {"x": X.astype(np.float64)})["scores"], X * 999)
+
+
+QDQ = (
+    HEAD
+    + """g (float[N,3] x) => (float[N,3] scores) <float s = {1}, int8 z = {0}, float big = {1000}>
+    { q = QuantizeLinear(x, s, z)  d = DequantizeLinear(q, s, z)  a = Mul(d, big)  scores = Sub(a, d) }"""
+)
+
+
+def test_rows_with_nan_are_named_for_every_model(files: dict[str, Path], tmp_path: Path) -> None:
+    bad = X.copy()
+    bad[1, 0], bad[3, 2] = np.nan, np.inf
+    np.savez(files["data"], x=bad, targets=TARGETS)
+    files["onnx-int8"] = save(tmp_path / "model.int8.onnx", QDQ)
+    made, notes, _ = run_stage(evaluate.STAGE, tmp_path, EvaluateSettings(), files)
+    rows, _ = read_rows(made)
+    assert "the test data hold NaN or infinity: samples 1 and 3" in notes
+    assert rows["onnx-fp32"]["notes"] == [
+        "the reference itself has NaN or infinity in the outputs of samples 1 and 3, whose inputs hold some too"
+    ]
+    # 100 * 1000 overflows in FP16 (sample 2), beside what the data bring.
+    assert rows["onnx-fp16"]["notes"] == ["NaN or infinity in the outputs of samples 1, 2 and 3"]
+    # Quantised, NaN and infinity are numbers: nothing in the outputs shows that the input was none.
+    assert rows["onnx-int8"]["non_finite"] == 0 and rows["onnx-int8"]["max_abs_error"] is None
+    (note,) = rows["onnx-int8"]["notes"]
+    assert note.startswith("finite outputs where the reference has NaN or infinity: samples 1 and 3 ")
+
+
+def test_agreement_with_a_model_that_always_decides_alike_is_unknown(files: dict[str, Path], tmp_path: Path) -> None:
+    np.savez(files["data"], x=np.array([[1, 2, 9], [0, 1, 2], [-3, 0, 7]], np.float32), targets=TARGETS[:3])
+    rows, _ = read_rows(run_stage(evaluate.STAGE, tmp_path, EvaluateSettings(), files)[0])
+    for row in rows.values():
+        assert row["agreement"] is None and row["max_abs_error"] is not None
+        assert "agreement is unknown: by 'scores' the reference decides class 2 for every sample" in row["notes"]
 
 
 @pytest.mark.rtx

@@ -72,6 +72,21 @@ def test_outputs_never_replace_what_is_read(request_: FileRequest, option: str, 
     assert {p.name: p.read_bytes() for p in folder.iterdir()} == before
 
 
+def test_data_that_would_be_cast_or_hold_nan_are_refused_by_file_and_name(request_: FileRequest) -> None:
+    rows = np.load(request_.data)["x"]
+    np.savez(request_.data, x=(rows * 10).astype(np.int8))
+    with pytest.raises(ArtifactError, match=r"array 'x' holds int8, the model's input 'x' takes float32") as caught:
+        plan_file(request_, silent)
+    assert caught.value.where == str(request_.data) and "x.astype(numpy.float32)" in caught.value.remedy
+    with pytest.raises(ArtifactError, match="holds int8"):
+        sensitivity_of(request_.model, request_.data, "fp16", "node", 10, None, silent)
+    rows[1, 3], rows[4, 0] = np.nan, -np.inf
+    np.savez(request_.data, x=rows)
+    with pytest.raises(StageError, match="input 'x' hold NaN or infinity: samples 1 and 4") as told:
+        plan_file(request_, silent)
+    assert told.value.where == str(request_.data)
+
+
 def test_targets_that_fit_no_output_are_refused(request_: FileRequest) -> None:
     rows = np.load(request_.data)["x"]
     np.savez(request_.data, x=rows, targets=np.arange(5))

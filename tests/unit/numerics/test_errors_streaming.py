@@ -36,8 +36,8 @@ def test_orthogonal_and_opposite() -> None:
 
 
 def test_equal_outputs_are_exact_and_name_no_worst_sample() -> None:
-    got = compare_outputs(*one([[1, 2], [3, 4]], [[1, 2], [3, 4]]))
-    assert got.exact is True
+    got = compare_outputs(*one([[1, 2], [4, 3]], [[1, 2], [4, 3]]))
+    assert got.exact is True and got.notes == ()
     assert (got.max_abs_error, got.mean_abs_error, got.relative_error) == (0.0, 0.0, 0.0)
     assert got.cosine == pytest.approx(1.0)
     assert got.snr_db is None  # infinite
@@ -149,3 +149,46 @@ def test_missing_output_and_wrong_shape_are_named() -> None:
 def test_no_samples_prove_nothing() -> None:
     got = compare_outputs({"y": np.ones((0, 3), np.float32)}, {"y": np.ones((0, 3), np.float32)})
     assert got.samples == 0 and got.exact is False and got.max_abs_error is None and got.agreement is None
+
+
+def test_a_reference_that_decides_all_samples_alike_makes_agreement_unknown() -> None:
+    # Scores differ, decisions do not: column 1 wins for every sample.
+    ref = np.array([[0, 1], [2, 5], [-3, -1], [0, 9]], np.float32)
+    got = compare_outputs({"y": ref + 0.25}, {"y": ref})
+    assert got.agreement is None and got.agreement_output == "y"
+    assert got.per_output["y"]["agreement"] is None  # there are decisions, and they tell nothing
+    assert got.notes == ("agreement is unknown: by 'y' the reference decides class 1 for every sample",)
+    assert got.max_abs_error == 0.25  # errors are what they are
+    out = ref.copy()
+    out[2] = [1, 0]
+    (note,) = compare_outputs({"y": out}, {"y": ref}).notes
+    assert note.endswith("; 1 of 4 are decided otherwise here")
+    ref[2] = [1, 0]  # one sample of the other class, and agreement is told again
+    got = compare_outputs({"y": ref}, {"y": ref})
+    assert got.agreement == 1.0 and got.notes == ()
+
+
+def test_one_class_is_seen_across_batches_and_rows_without_a_decision_do_not_count() -> None:
+    statistics = ErrorStatistics()
+    for row in ([[0, 1]], [[np.nan, 5]], [[2, 3]]):
+        statistics.update(*one(row, row))
+    assert statistics.summary().agreement is None
+    statistics.update(*one([[3, 2]], [[3, 2]]))
+    assert statistics.summary().agreement == 0.75  # the row with NaN agrees with nothing
+
+
+def test_another_output_does_not_stand_in_for_the_one_that_tells_nothing() -> None:
+    ref = {"a": np.array([[0, 1], [0, 2]], np.float32), "b": np.array([[0, 1], [2, 0]], np.float32)}
+    got = compare_outputs(ref, ref)
+    assert got.agreement is None and got.agreement_output == "a" and got.per_output["b"]["agreement"] == 1.0
+
+
+def test_a_reference_that_does_not_tell_samples_apart_is_told() -> None:
+    same = np.tile(np.array([[0.5, 2.0]], np.float32), (3, 1))
+    got = compare_outputs({"y": same}, {"y": same})
+    assert got.agreement is None and got.exact is True
+    assert got.notes[1] == "output 'y' of the reference is the same for all 3 samples: to be near it proves nothing"
+    index = {"k": np.array([4, 4, 4])}
+    assert compare_outputs(index, index).notes == (got.notes[1].replace("'y'", "'k'"),)
+    assert compare_outputs({"k": np.array([4, 4, 4])}, {"k": np.array([4, 4, 5])}).notes == ()
+    assert compare_outputs(*one([[1.0]], [[1.0]])).notes == ()  # of one sample nothing else could be expected

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from deploychain.errors import ArtifactError
-from deploychain.numerics.npz import read_npz
+from deploychain.numerics.npz import check_types, read_npz
 
 
 class Bomb:
@@ -55,3 +55,42 @@ def test_anything_else_is_refused_and_nothing_is_executed(kind: str, tmp_path: P
         read_npz(path)
     assert caught.value.where == str(path) and "numpy.savez" in caught.value.remedy
     assert not flag.exists()
+
+
+F32, F16, I64, I32, U8, BOOL = map(np.dtype, ("float32", "float16", "int64", "int32", "uint8", "bool"))
+
+
+@pytest.mark.parametrize(
+    ("have", "wanted", "remedy"),
+    [
+        ("float64", F32, None),
+        ("float16", F32, None),
+        ("float32", F16, None),
+        ("int32", I64, None),  # no value can be lost
+        ("bool", I64, None),
+        ("uint8", F32, "x.astype(numpy.float32)"),  # each value is exact in FP32, and means something else
+        ("int64", F32, "preprocess it as in training"),
+        ("bool", F32, "x.astype(numpy.float32)"),
+        ("int64", F16, "x.astype(numpy.float16)"),
+        ("int64", I32, "x.astype(numpy.int32), if no value is lost"),
+        ("float32", I64, "x.astype(numpy.int64), if no value is lost"),
+        ("uint8", BOOL, "x.astype(numpy.bool"),
+        ("<U3", F32, "x.astype(numpy.float32)"),
+    ],
+)
+def test_an_array_whose_values_would_change_their_meaning_is_refused(have: str, wanted: object, remedy: str) -> None:
+    arrays = {"x": np.zeros((2, 3), have), "more": np.zeros(2)}
+    if remedy is None:
+        check_types(arrays, {"x": wanted}, "d.npz")
+        return
+    with pytest.raises(ArtifactError) as caught:
+        check_types(arrays, {"x": wanted}, "d.npz")
+    error = caught.value
+    assert error.where == "d.npz" and remedy in error.remedy
+    assert error.message == f"array 'x' holds {np.dtype(have).name}, the model's input 'x' takes {wanted.name}"
+
+
+def test_arrays_that_are_matched_by_order_are_checked_as_well() -> None:
+    with pytest.raises(ArtifactError, match="array 'b' holds int64, the model's input 'y' takes float32"):
+        check_types({"a": np.zeros(2, np.float32), "b": np.zeros(2, np.int64)}, {"x": F32, "y": F32}, "d.npz")
+    check_types({"a": np.zeros(2, np.int64)}, {"x": F32, "y": F32}, "d.npz")  # others say what is missing

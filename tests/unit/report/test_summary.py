@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -131,3 +132,22 @@ def test_layer_problems_are_named_worst_first_and_none_is_swallowed(capsys: pyte
 def test_a_chain_that_ended_early_still_has_its_lines(capsys: pytest.CaptureFixture[str]) -> None:
     text = printed(capsys, None, [stage("train", {"checkpoint": "checkpoint.pt"}), StageRow("weights", "not-run", "x")])
     assert "checkpoint.pt" in text and "(not-run: x)" in text and text.splitlines()[-1] == "run folder: /run"
+
+
+def test_agreement_that_tells_nothing_is_unknown_and_the_reason_is_told_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    note = "agreement is unknown: by 'y' the reference decides class 1 for every sample"
+    both = [
+        EvalReport(
+            name, True, how="how", reference="train-fp32", metrics={"top1": 0.5}, max_abs_error=0.0, exact=True,
+            per_output={"y": {"agreement": None}}, notes=(note,),
+        )
+        for name in ("train-fp32", "weights")
+    ]  # fmt: skip
+    stages = [stage("train", {"checkpoint": "c.pt"}), stage("weights", {"weights": "w.safetensors"})]
+    text = printed(capsys, comparison(tuple(both)), stages)
+    assert "unknown" in row_of(text, "w.safetensors") and "%" not in row_of(text, "w.safetensors")
+    assert text.count("agreement is unknown") == 1 and f"train-fp32, weights: {note}" in " ".join(text.split())
+    regression = [replace(report, per_output={}, notes=()) for report in both]
+    assert "unknown" not in row_of(printed(capsys, comparison(tuple(regression)), stages), "w.safetensors")
