@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from deploychain.cli.app import app
+
+if TYPE_CHECKING:
+    from deploychain.engine.evidence import Evidence
 
 
 @app.command("layers", short_help="Tell which precision each layer really runs in.")
@@ -17,27 +21,35 @@ def layers(
     as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
     top: int = typer.Option(10, "--top", min=0, help="Rows per table; 0 for all."),
     fail_on: str | None = typer.Option(
-        None, "--fail-on", help="Exit 1 on: fallback, possible (and worse), unknown (and worse)."
+        None, "--fail-on", help="Exit 1 on: fallback, possible, unknown (each with those before); 3: cannot be told."
     ),
     run: int | None = typer.Option(None, "--run", help="Which run of the log, counted from 1."),
     profile: int | None = typer.Option(None, "--profile", help="Which optimisation profile."),
 ) -> None:
     """Tell which precision each layer of an engine runs in, from what TensorRT printed."""
     from deploychain import console
-    from deploychain.engine.evidence import read_evidence
-    from deploychain.engine.failing import met, parse_fail_on
+    from deploychain.engine.evidence import read_engines, read_evidence
+    from deploychain.engine.failing import answer, parse_fail_on
     from deploychain.engine.report import build_report
 
     limit = parse_fail_on(fail_on)
-    evidence = read_evidence(files, model=model, asked=asked, run=run, profile=profile)
+    if limit is None:
+        engines: tuple[Evidence, ...] = (read_evidence(files, model=model, asked=asked, run=run, profile=profile),)
+    else:
+        engines = read_engines(files, model=model, asked=asked, run=run, profile=profile)
+    evidence = engines[0]
     if as_json:
         console.print_json(evidence.to_json())
     else:
         _print(build_report(evidence, top))
     if not evidence.readable:
         raise typer.Exit(3)
-    if limit is not None and met(evidence, limit):
-        raise typer.Exit(1)
+    if limit is not None:
+        found = answer(engines, limit)
+        if found.met is None:
+            console.error(found.why)
+            raise typer.Exit(3)
+        raise typer.Exit(int(found.met))
 
 
 @app.command("diff", short_help="Compare two engines or two runs.")

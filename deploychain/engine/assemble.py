@@ -82,10 +82,11 @@ class Assembler:
             shown_profile=shown,
             problems=tuple(self.problems),
             notes=tuple(dict.fromkeys(self.notes)),
+            asked_by_node=wanted is not None,
         )
 
-    def _problem(self, path: str, text: str) -> None:
-        problem = Problem(path, text)
+    def _problem(self, path: str, text: str, hides: bool = False) -> None:
+        problem = Problem(path, text, hides)
         if problem not in self.problems:
             self.problems.append(problem)
 
@@ -94,7 +95,7 @@ class Assembler:
     def _file_problems(self) -> None:
         for reading in self.inputs:
             if reading.problem:
-                self._problem(reading.path, reading.problem)
+                self._problem(reading.path, reading.problem, hides=reading.kind == "other")
             self.notes.extend(reading.notes)
             for run in reading.runs:
                 for text in run.problems:
@@ -107,7 +108,8 @@ class Assembler:
                         f"absence of a warning proves nothing{failed}",
                     )
                 self.notes.extend(run.notes)
-        statuses = [run.status for reading in self.inputs if reading.kind == "log" for run in reading.runs]
+        logs = [reading for reading in self.inputs if reading.kind == "log"]
+        statuses = [run.status for log in logs for run in log.runs] + [s for log in logs for s in log.omitted]
         if len(statuses) > 1 and "passed" in statuses and any(s != "passed" for s in statuses):
             count = sum(s == "passed" for s in statuses)
             self._problem("", f"{count} of {len(statuses)} runs passed: taken together they are not a pass")
@@ -123,6 +125,8 @@ class Assembler:
         with_layers = [(listing, path, run) for listing, path, run in in_runs if listing is not None]
         if self.wanted_run is None:
             self._several_engines([listing for listing, _, _ in with_layers])
+            if with_layers and not found:
+                self._silent_builds()
         found.extend((listing, path, run) for listing, path, run in reversed(with_layers))
         if not found:
             return None, "", self.wanted_run
@@ -145,6 +149,12 @@ class Assembler:
             return
         self.notes.append(f"{len(listings)} runs list layers, {what}; shown: the last. Use --run N.")
 
+    def _silent_builds(self) -> None:
+        """Runs that built an engine and list no layers, beside runs that do: those layers are of another engine."""
+        for number, run in enumerate(self.runs, 1):
+            if run.status == "passed" and not run.listings and "--onnx=" in run.command:
+                self._problem(run.path, f"run {number} built an engine and lists no layers: use --run N", hides=True)
+
     def _compare_listings(self, chosen: Listing, other: Listing, path: str) -> None:
         if not other.layers or not chosen.layers:
             return
@@ -157,11 +167,13 @@ class Assembler:
                 path,
                 f"lists another engine: {unlike} layers of the same name are built in another precision; "
                 "compare engines with `deploychain diff`",
+                hides=True,
             )
         elif common * 2 < len(b):
             self._problem(
                 path,
                 f"lists another engine: {common} of {len(b)} layers are known; compare engines with `deploychain diff`",
+                hides=True,
             )
 
     def _choose_profile(self, layers: tuple[LayerRecord, ...], counts: Counter[int], profile: Profile | None) -> int:
@@ -240,6 +252,7 @@ class Assembler:
                 self._problem(
                     "",
                     f"{unknown} of {counted} layers name no node of the model: the engine was built from another",
+                    hides=True,
                 )
         return tuple(made)
 

@@ -1,7 +1,7 @@
 """What a layer is (arithmetic, copy, data movement, ...) and which precision it computes in, before any judgement.
 
 The rule, best evidence first: weights, tactic name, tensor types. Nothing is guessed: a layer whose evidence is
-mixed or missing has no compute precision.
+mixed, missing or contradicts itself has no compute precision.
 """
 
 from __future__ import annotations
@@ -164,6 +164,35 @@ def _weights_among_constants(layer_type: str, name: str, constants: Sequence[Ten
     return largest.dtype if _elements(largest) > 1 else None
 
 
+def _family(precision: Precision) -> str:
+    if precision in QUANTISED:
+        return "quantised"
+    return "full" if precision in (Precision.FP32, Precision.TF32, Precision.FP64) else "half"
+
+
+def _denies(tactic: str | None, weights: Precision) -> bool:
+    """Whether a kernel's name and the weights' type cannot both be true.
+
+    FP32 weights in a TF32 kernel can, and so can FP16 ones in an ``s1688`` kernel (FP16 on Turing, TF32 later). Within
+    a family (FP16 and BF16, FP8 and FP4) the name is too loose a word to deny anything.
+    """
+    told = tactic_precision(tactic) if tactic else None
+    if told is None or tactic is None or _family(told) == _family(weights):
+        return False
+    return told is not Precision.TF32 or _family(weights) != "half" or "tf32" in tactic.lower()
+
+
+def contradiction(layer: LayerRecord) -> str:
+    """Why a layer with weights and a telling kernel computes in nothing known; empty where they agree."""
+    if layer.kind is not LayerKind.COMPUTE or layer.compute is not None or layer.weights is None:
+        return ""
+    if layer.tactic is None or not _denies(layer.tactic, layer.weights):
+        return ""
+    told = tactic_precision(layer.tactic)
+    word = told.value.upper() if told is not None else "?"
+    return f"weights {layer.weights.value.upper()}, kernel {word}: the evidence contradicts itself"
+
+
 def _compute(
     layer_type: str,
     name: str,
@@ -183,7 +212,7 @@ def _compute(
         if weights in QUANTISED and into and into.isdisjoint(QUANTISED) and len(into) == 1:
             # Weight-only quantisation: the weights are dequantised and multiplied in the type of the input.
             return next(iter(into)), EvidenceSource.TENSORS
-        return weights, EvidenceSource.WEIGHTS
+        return (None, EvidenceSource.NONE) if _denies(tactic, weights) else (weights, EvidenceSource.WEIGHTS)
     if by_tactic is not None:
         return by_tactic, EvidenceSource.TACTIC
     types = float_types(inputs) | float_types(outputs)

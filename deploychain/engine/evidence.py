@@ -30,6 +30,7 @@ class Problem:
 
     path: str
     text: str
+    hides: bool = False  # a part of what was given could not be judged: --fail-on has no answer then
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Evidence:
     layers: tuple[LayerRecord, ...]
     summary: LayerSummary | None  # None: no layer is listed, which is not the same as no fallback
     asked: Precision | None
-    asked_from: str
+    asked_from: str  # "given", an option of the build, or "assumed: the engine uses it"
     listing: Listing | None = None
     listing_path: str = ""
     profile: Profile | None = None
@@ -52,6 +53,7 @@ class Evidence:
     shown_profile: int = 0
     problems: tuple[Problem, ...] = ()
     notes: tuple[str, ...] = ()
+    asked_by_node: bool = False  # the strongly typed graph says what each node was asked
 
     @property
     def readable(self) -> bool:
@@ -62,6 +64,7 @@ class Evidence:
     def passed(self) -> bool | None:
         """Whether every run passed; None without a run that says it. A cut or killed run is not a pass."""
         statuses = [run.status for run in self.runs if run.tool != "TREx metadata" and (run.command or run.tool)]
+        statuses += [status for reading in self.inputs for status in reading.omitted]
         if not statuses:
             return None
         if all(status == "passed" for status in statuses):
@@ -124,6 +127,35 @@ def read_evidence(
         ConfigError: no path, or an unknown precision or run.
         ArtifactError: the model is missing or no ONNX file.
     """
+    return _read(paths, model, asked, run, profile, requested)[0]
+
+
+def read_engines(
+    paths: PathLike | Iterable[PathLike],
+    *,
+    model: PathLike | None = None,
+    asked: Precision | str | None = None,
+    run: int | None = None,
+    profile: int | None = None,
+) -> tuple[Evidence, ...]:
+    """What `read_evidence` gives, and after it everything else that lists layers and that it does not show: other runs
+    of the files (without ``run``) and other optimisation profiles (without ``profile``).
+
+    Raises:
+        ConfigError, ArtifactError: as `read_evidence`.
+    """
+    return _read(paths, model, asked, run, profile, None, every=True)
+
+
+def _read(
+    paths: PathLike | Iterable[PathLike],
+    model: PathLike | None,
+    asked: Precision | str | None,
+    run: int | None,
+    profile: int | None,
+    requested: Mapping[str, Precision] | None,
+    every: bool = False,
+) -> tuple[Evidence, ...]:
     names = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     if not names:
         raise ConfigError("no file was given", remedy="name at least one log, layer JSON or profile")
@@ -133,7 +165,29 @@ def read_evidence(
     with _no_collector():
         graph = read_onnx(Path(model)) if model is not None else None
         readings = tuple(read_file(Path(name)) for name in names)
-        return Assembler(readings, precision, run, profile).assemble(graph, requested)
+
+        def engine(run: int | None, profile: int | None) -> Evidence:
+            return Assembler(readings, precision, run, profile).assemble(graph, requested)
+
+        made = [(run, engine(run, profile))]
+        if every and run is None:
+            made += [(number, engine(number, profile)) for number in _other_runs(made[0][1])]
+        if every and profile is None:
+            made += [
+                (number, engine(number, other))
+                for number, evidence in tuple(made)
+                for other in evidence.profiles
+                if other != evidence.shown_profile
+            ]
+        return tuple(evidence for _, evidence in made)
+
+
+def _other_runs(evidence: Evidence) -> list[int]:
+    """The numbers of the runs whose layers are not those shown. A layer file beside the log stands for all of them."""
+    if all(listing is not evidence.listing for run in evidence.runs for listing in run.listings):
+        return []
+    listed = ((number, run.listings) for number, run in enumerate(evidence.runs, 1) if run.listings)
+    return [number for number, listings in listed if all(listing is not evidence.listing for listing in listings)]
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from deploychain.engine.classify import (
     QUANTISED,
     between_casts,
     changed,
+    contradiction,
     float_types,
     has_cast,
     is_matrix_layer,
@@ -138,6 +139,9 @@ def _apply(layer: LayerRecord, request: _Request) -> LayerRecord:
     if request.requested is not None and layer.compute is None:
         layer = read_words(layer)
     verdict, reason, asked = _verdict(layer, request)
+    denied = contradiction(layer)
+    if denied:
+        verdict, reason = LayerVerdict.UNKNOWN, denied
     if layer.compute is Precision.TF32 and verdict is LayerVerdict.AS_ASKED:
         reason = "FP32 storage with TF32 math (10-bit mantissa); --noTF32 turns it off"
     compute, evidence = layer.compute, layer.evidence

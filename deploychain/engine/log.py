@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from deploychain.engine.blocks import best_listing
-from deploychain.engine.model import FileKind, FileReading, Run
+from deploychain.engine.model import FileKind, FileReading, Run, Status
 from deploychain.engine.runs import RunBuilder
 from deploychain.engine.textfile import LineSource
 
@@ -43,7 +43,7 @@ class LogReader:
         self._path = path
         self._max_layers = max_layers
         self._runs: list[Run] = []
-        self._omitted: dict[str, int] = {}
+        self._omitted: dict[Status, int] = {}
         self._run = RunBuilder(path, max_layers)
         self.banners = 0
         self.stamped = 0
@@ -155,6 +155,11 @@ class LogReader:
             self._runs[-1] = run
         self._run = RunBuilder(self._path, self._max_layers)
 
+    @property
+    def omitted(self) -> tuple[Status, ...]:
+        """How the runs ended that are counted and not kept."""
+        return tuple(self._omitted)
+
     def finish(self) -> tuple[tuple[Run, ...], list[str]]:
         """The runs, and notes about the file as a whole."""
         self.release()
@@ -224,7 +229,7 @@ def _reading(path: str, runs: tuple[Run, ...], notes: list[str], reader: LogRead
             notes.append(f"{len(listings)} listings of layers in the file; shown: the most telling, of equals the last")
         return FileReading(path, kind, _problem(runs), listing=best_listing(runs[0].listings), notes=tuple(notes))
     facts: dict[str, object] = {"embedded_json": True} if reader.json_hint and not listings else {}
-    return FileReading(path, kind, _problem(runs), runs=runs, notes=tuple(notes), facts=facts)
+    return FileReading(path, kind, _problem(runs), runs=runs, notes=tuple(notes), facts=facts, omitted=reader.omitted)
 
 
 def _has_content(runs: tuple[Run, ...]) -> bool:

@@ -167,3 +167,4 @@ class FileReading:
     times: Times | None = None
     facts: Mapping[str, object] = field(default_factory=dict)  # what other tools' files say (Polygraphy results)
     notes: tuple[str, ...] = ()
+    omitted: tuple[Status, ...] = ()  # how the runs ended that are counted and not kept

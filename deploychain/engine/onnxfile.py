@@ -225,21 +225,50 @@ def read_onnx(path: Path) -> OnnxGraph:
     return _assemble(nodes, types, opset)
 
 
+# Where tensors can be, by message: field number -> message. In a tensor the search ends.
+_HOLDS: Mapping[str, Mapping[int, str]] = {
+    "model": {7: "graph", 20: "training", 25: "function"},
+    "training": {1: "graph", 2: "graph"},
+    "function": {7: "node"},
+    "graph": {1: "node", 5: "tensor", 15: "sparse"},
+    "node": {5: "attribute"},
+    "attribute": {5: "tensor", 6: "graph", 10: "tensor", 11: "graph", 22: "sparse", 23: "sparse"},
+    "sparse": {1: "tensor", 2: "tensor"},
+}
+
+
 def external_files(path: Path) -> tuple[str, ...]:
-    """Names of the files beside an ONNX file in which it keeps weights; none where it cannot be read."""
-    found: set[str] = set()
+    """The files in which an ONNX file keeps weights, as it names them: relative to its folder, and not yet trusted.
+
+    Raises:
+        ArtifactError: the file cannot be read, or is no ONNX model.
+    """
     try:
         with path.open("rb") as file:
             whole = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        for graph in _views(whole, 7):
-            for tensor in _views(graph, 5):
-                for entry in _views(tensor, 13):
-                    pair = {number: _string(value) for number, value in _fields(entry)}
-                    if pair.get(1) == "location":
-                        found.add(pair.get(2, ""))
-    except (OSError, ValueError, _Bad):
-        return ()
-    return tuple(sorted(found))
+        return tuple(sorted(set(_locations(whole, "model"))))
+    except OSError as error:
+        raise ArtifactError(f"cannot be read: {error.strerror or error}", where=str(path)) from None
+    except (ValueError, _Bad, RecursionError):
+        raise ArtifactError("no ONNX model", where=str(path)) from None
+
+
+def _locations(data: memoryview, message: str) -> Iterator[str]:
+    if message == "tensor":
+        outside, location = False, ""
+        for number, value in _fields(data):
+            if number == 14:
+                outside = value == 1
+            elif number == 13 and isinstance(value, memoryview):
+                pair = {n: _string(v) for n, v in _fields(value)}
+                location = pair.get(2, "") if pair.get(1) == "location" else location
+        if outside:
+            yield location
+        return
+    for number, value in _fields(data):
+        inner = _HOLDS[message].get(number)
+        if inner is not None and isinstance(value, memoryview):
+            yield from _locations(value, inner)
 
 
 def _model(whole: memoryview, nodes: list[OnnxNode], types: dict[str, int]) -> int | None:

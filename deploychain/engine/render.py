@@ -68,8 +68,8 @@ def _without_layers(evidence: Evidence) -> str:
     if not evidence.readable:
         return "Nothing readable."
     if evidence.runs and evidence.passed is False:
-        bad = next(run for run in evidence.runs if run.status in ("failed", "incomplete"))
-        word = "failed" if bad.status == "failed" else "is incomplete"
+        statuses = [run.status for run in evidence.runs] + [s for r in evidence.inputs for s in r.omitted]
+        word = "failed" if next(s for s in statuses if s in ("failed", "incomplete")) == "failed" else "is incomplete"
         return f"The run {word}; no layers are listed: precision is unknown."
     words = ", ".join(sorted(kinds)) or "nothing"
     return f"No layers are listed ({words}): precision is unknown. Add --exportLayerInfo, or a verbose build log."

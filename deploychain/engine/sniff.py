@@ -11,6 +11,7 @@ from deploychain.engine.chainfile import parse_engine_evidence
 from deploychain.engine.layerjson import parse_layer_json
 from deploychain.engine.log import read_log
 from deploychain.engine.model import FileKind, FileReading, Listing
+from deploychain.engine.packed import text_size
 from deploychain.engine.polygraphy import parse_polygraphy_json
 from deploychain.engine.profiles import parse_profile_json
 from deploychain.engine.textfile import LineSource, detect_encoding, read_head, read_text
@@ -27,7 +28,10 @@ _TREX = re.compile("|".join(rf'"{name}"\s*:\s*\{{' for name in SECTIONS))
 # Binary files that people pass by mistake, by their first bytes.
 _BINARY = (
     (b"PK\x03\x04", "a zip archive (a PyTorch checkpoint?)"),
-    (b"\x1f\x8b", "a gzip archive: unpack it first"),
+    (b"\x1f\x8b", "a gzip archive inside a gzip archive: unpack it first"),
+    (b"BZh", "a bzip2 archive: unpack it first"),
+    (b"\xfd7zXZ\x00", "an xz archive: unpack it first"),
+    (b"\x28\xb5\x2f\xfd", "a zstd archive: unpack it first"),
     (b"ftrt", "a TensorRT engine: only TensorRT itself can list its layers (trtexec --exportLayerInfo)"),
     (b"ptrt", "a TensorRT plan: only TensorRT itself can list its layers (trtexec --exportLayerInfo)"),
     (b"\x89PNG", "an image"),
@@ -36,6 +40,8 @@ _BINARY = (
 )
 # An ONNX file begins with the fields ir_version (1) and producer_name (2), or its graph (7).
 _ONNX = re.compile(rb"\x08[\x03-\x20](?:\x12[\x00-\x7f][ -~]|\x3a)")
+_HTML = re.compile(r"<(?:!doctype\s+html|html)\b", re.I)
+_ESCAPED_JSON = re.compile(r"[\[{\s]{1,80}&quot;")
 _MAX_JSON = 1 << 30
 _OBJECT = re.compile(r'\{\s*"(?:Layers|ProfilingVerbosity)"\s*:')
 
@@ -45,13 +51,15 @@ def read_file(path: Path) -> FileReading:
     try:
         if path.is_dir():
             return FileReading(str(path), "other", "a folder: name the files in it")
-        head = read_head(path)
-        return _read(path, head)
+        size = text_size(path)
+        return _read(path, read_head(path), size)
     except ArtifactError as error:
         return FileReading(str(path), "other", error.message)
+    except OSError as error:
+        return FileReading(str(path), "other", f"cannot be read: {error.strerror or error}")
 
 
-def _read(path: Path, head: bytes) -> FileReading:
+def _read(path: Path, head: bytes, size: int) -> FileReading:
     if not head:
         return FileReading(str(path), "other", "the file is empty")
     for magic, what in _BINARY:
@@ -63,13 +71,21 @@ def _read(path: Path, head: bytes) -> FileReading:
     start = head.decode(encoding, errors="replace").lstrip("\ufeff \t\r\n")
     if encoding == "utf-8" and head[:4096].count(0) > 8 and not _LOG_START.search(start):
         return FileReading(str(path), "other", "not text: a binary file (an engine or a model?)")
-    if _JSON_START.match(start) and not start.startswith('{"log":'):
+    if _JSON_START.match(start) and not start.startswith('{"log":') and not _ESCAPED_JSON.match(start):
         refused = _json(path, start[:65536])
         if refused.kind != "other" or start.lstrip("[ \r\n\t").startswith("{"):
             return refused
     source = LineSource(path, head)
-    reading = read_log(source, path.stat().st_size)
-    return _embedded(source, reading) if reading.facts.get("embedded_json") else reading
+    reading = read_log(source, size)
+    if reading.facts.get("embedded_json"):
+        reading = _embedded(source, reading)
+    if reading.kind == "other" and _HTML.match(start):
+        return replace(reading, problem="an HTML page: save the text of the log, or the JSON file itself")
+    if reading.kind == "other" and _ESCAPED_JSON.match(start):
+        return replace(reading, problem="JSON that was escaped for HTML (&quot;): save it unescaped")
+    if source.escaped and reading.kind != "other":
+        return replace(reading, notes=(*reading.notes, "The text was escaped for HTML (&gt;): it was read unescaped."))
+    return reading
 
 
 def _embedded(source: LineSource, reading: FileReading) -> FileReading:

@@ -1,4 +1,5 @@
-"""Text files as they really are: UTF-16, byte-order marks, CRLF, ANSI colours, and prefixes that others put in front.
+"""Text files as they really are: packed, UTF-16, byte-order marks, CRLF and CR, ANSI colours, HTML entities, and
+prefixes that others put in front.
 
 Lines come in pieces of bounded size whatever the file holds, so that memory does not grow with it.
 """
@@ -6,12 +7,14 @@ Lines come in pieces of bounded size whatever the file holds, so that memory doe
 from __future__ import annotations
 
 import codecs
+import io
 import json
 import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from deploychain.engine.packed import MAX_UNPACKED_WHOLE, is_packed, open_bytes, text_size
 from deploychain.errors import ArtifactError
 
 HEAD_BYTES = 256 * 1024
@@ -25,6 +28,22 @@ _MARKS = re.compile(
     r"|Name: (?=.*, LayerType: )"
     r"|Layer\([A-Za-z0-9_]+\): (?=.*, Tactic: )"
 )
+
+# A log that was saved from a web page: `&&&& PASSED` and `in -> out` as HTML writes them, and never as they are.
+_ESCAPED = re.compile(r"&amp;&amp;&amp;&amp; [A-Z]|-&gt; |&quot;(?:Layers|LayerType|Type|count)&quot;")
+_PLAIN = re.compile(r"&&&& [A-Z]|-> ")
+_ENTITIES = {
+    "lt": "<",
+    "gt": ">",
+    "amp": "&",
+    "quot": '"',
+    "apos": "'",
+    "#39": "'",
+    "#x27": "'",
+    "#34": '"',
+    "nbsp": " ",
+}
+_ENTITY = re.compile("&(" + "|".join(_ENTITIES) + ");")
 
 
 def detect_encoding(head: bytes) -> str:
@@ -48,32 +67,42 @@ def detect_encoding(head: bytes) -> str:
 
 
 def read_head(path: Path) -> bytes:
-    """The first bytes of a file.
+    """The first bytes of a file, unpacked.
 
     Raises:
         ArtifactError: the file cannot be read.
     """
     try:
-        with path.open("rb") as file:
+        with open_bytes(path) as file:
             return file.read(HEAD_BYTES)
-    except OSError as error:
-        raise ArtifactError(f"cannot be read: {error.strerror or error}", where=str(path)) from None
+    except (OSError, EOFError) as error:
+        what = error.strerror if isinstance(error, OSError) else None
+        raise ArtifactError(f"cannot be read: {what or error}", where=str(path)) from None
 
 
 def read_text(path: Path, limit: int = 1 << 30) -> str:
-    """A whole file as text, decoding errors replaced.
+    """A whole file as text, unpacked, decoding errors replaced; old Macintosh line ends become line feeds.
 
     Raises:
         ArtifactError: the file cannot be read, or is larger than ``limit`` bytes.
     """
     try:
-        size = path.stat().st_size
+        size = text_size(path)
+        if is_packed(path):
+            limit = min(limit, MAX_UNPACKED_WHOLE)
         if size > limit:
             raise ArtifactError(f"{size} bytes: too large to be read whole", where=str(path))
-        raw = path.read_bytes()
+        with open_bytes(path) as file:
+            raw = file.read(limit)
     except OSError as error:
         raise ArtifactError(f"cannot be read: {error.strerror or error}", where=str(path)) from None
-    return raw.decode(detect_encoding(raw[:HEAD_BYTES]), errors="replace")
+    text = raw.decode(detect_encoding(raw[:HEAD_BYTES]), errors="replace")
+    return text.replace("\r", "\n") if _only_returns(text[:HEAD_BYTES]) else text
+
+
+def _only_returns(head: str) -> bool:
+    """Whether lines end with a carriage return alone, as in files that old editors and serial consoles leave."""
+    return "\r" in head and "\n" not in head
 
 
 def strip_ansi(text: str) -> str:
@@ -90,8 +119,12 @@ class LineSource:
     def __init__(self, path: Path, head: bytes) -> None:
         self.path = path
         self.encoding = detect_encoding(head)
+        text = head.decode(self.encoding, errors="replace")
+        # Elsewhere a carriage return is a progress bar's, or the first half of a line end.
+        self._newline: str | None = None if _only_returns(text) else "\n"
+        self.escaped = _ESCAPED.search(text) is not None and _PLAIN.search(text) is None
         self._json_log = False
-        self._prefix = self._find_prefix(head.decode(self.encoding, errors="replace"))
+        self._prefix = self._find_prefix(text)
 
     def chunks(self) -> Iterator[list[str]]:
         """Lists of raw lines without their line feeds.
@@ -101,7 +134,8 @@ class LineSource:
         """
         rest = ""
         try:
-            with self.path.open(encoding=self.encoding, errors="replace", newline="\n") as file:
+            raw = open_bytes(self.path)
+            with io.TextIOWrapper(raw, encoding=self.encoding, errors="replace", newline=self._newline) as file:
                 while True:
                     block = file.read(_CHUNK)
                     if not block:
@@ -113,14 +147,18 @@ class LineSource:
                     if len(rest) > _MAX_LINE:
                         yield [rest]
                         rest = ""
-        except (OSError, UnicodeError) as error:
+        except (OSError, EOFError, UnicodeError) as error:
             raise ArtifactError(f"cannot be read to its end: {error}", where=str(self.path)) from None
         if rest:
             yield [rest]
 
     def clean(self, line: str) -> str:
-        """Take away line ends, colours, the wrapping of docker's JSON log and the prefix common to the lines."""
+        """Take away line ends, colours, HTML entities, the wrapping of docker's JSON log and the prefix common to the
+        lines.
+        """
         line = line.rstrip("\r")
+        if self.escaped and "&" in line:
+            line = _unescape(line)
         if self._json_log and line.startswith('{"log":'):
             line = _unwrap(line)
         if "\x1b" in line:
@@ -134,8 +172,10 @@ class LineSource:
     def _find_prefix(self, head: str) -> re.Pattern[str] | None:
         patterns: Counter[str] = Counter()
         marked = 0
-        for line in head.split("\n")[:3000]:
+        for line in head.split("\n" if self._newline else "\r")[:3000]:
             line = strip_ansi(line.rstrip("\r"))
+            if self.escaped:
+                line = _unescape(line)
             if line.startswith('{"log":'):
                 self._json_log = True
                 line = strip_ansi(_unwrap(line))
@@ -174,6 +214,11 @@ def _generalise(prefix: str) -> str:
         else:
             parts.append(re.escape(piece))
     return "".join(parts)
+
+
+def _unescape(line: str) -> str:
+    """The text of HTML, once: what was escaped twice is not what TensorRT printed."""
+    return _ENTITY.sub(lambda found: _ENTITIES[found.group(1)], line)
 
 
 def _unwrap(line: str) -> str:

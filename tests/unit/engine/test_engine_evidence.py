@@ -348,7 +348,7 @@ def test_exit_codes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bad = write(tmp_path, "bad.json", {"Layers": [entry("a"), entry("b", "Float", "Float")], "Bindings": ["x"]})
     possible = write(tmp_path, "possible.json", {"Layers": [entry("{ForeignNode[a]}", "Half+Float", "Half", "Myelin")]})
     empty = write(tmp_path, "empty.json", {"Layers": [], "Bindings": []})
-    for limit, codes in (("fallback", (0, 1, 0, 0)), ("possible", (0, 1, 1, 0)), ("unknown", (0, 1, 1, 1))):
+    for limit, codes in (("fallback", (0, 1, 3, 3)), ("possible", (0, 1, 1, 3)), ("unknown", (0, 1, 1, 1))):
         found = tuple(run("layers", f, "--asked", "fp16", "--fail-on", limit) for f in (fine, bad, possible, empty))
         assert found == codes, limit
     assert run("layers", bad, "--asked", "fp16") == 0

@@ -104,7 +104,17 @@ def test_kinds(made: LayerRecord, kind: LayerKind) -> None:
 @pytest.mark.parametrize(
     ("made", "compute", "evidence"),
     [
-        (layer(ins="a:fp16", outs="b:fp16", weights=P.FP16, tactic="x_f32f32_"), P.FP16, EvidenceSource.WEIGHTS),
+        # Weights and kernel that cannot both be true: neither is believed, whatever the tensors say.
+        (layer(ins="a:fp16", outs="b:fp16", weights=P.FP32, tactic="x_f16f16_f16f32_f32"), None, EvidenceSource.NONE),
+        (layer(ins="a:fp32", outs="b:fp32", weights=P.FP32, tactic="volta_h884gemm"), None, EvidenceSource.NONE),
+        (layer(ins="a:fp16", outs="b:fp16", weights=P.FP16, tactic="x_f32f32_"), None, EvidenceSource.NONE),
+        (layer(ins="a:fp16", outs="b:fp16", weights=P.FP16, tactic="x_tf32f32_"), None, EvidenceSource.NONE),
+        (layer(ins="a:int8", outs="b:int8", weights=P.INT8, tactic="x_f16f16_f16f32_f32"), None, EvidenceSource.NONE),
+        (layer(ins="a:fp32", outs="b:fp32", weights=P.FP32, tactic="x_i8i8_i8i32_f32"), None, EvidenceSource.NONE),
+        # On Turing s1688 multiplies FP16; and an INT8 kernel may be named after its FP32 output.
+        (layer(ins="a:fp16", outs="b:fp16", weights=P.FP16, tactic="turing_s1688gemm"), P.FP16, EvidenceSource.WEIGHTS),
+        (layer(ins="a:int8", weights=P.INT8, tactic="ampere_fp32_icudnn_int8x4"), P.INT8, EvidenceSource.WEIGHTS),
+        (layer(ins="a:fp16", weights=P.FP16, tactic="x_bf16bf16_"), P.FP16, EvidenceSource.WEIGHTS),
         (layer(ins="a:none", outs="b:none", weights=P.FP32), P.FP32, EvidenceSource.WEIGHTS),
         (layer(ins="a:fp32", outs="b:fp32", weights=P.FP32, tactic="x_tf32f32_"), P.TF32, EvidenceSource.TACTIC),
         (layer(ins="a:int8", outs="b:fp32", weights=P.INT8), P.INT8, EvidenceSource.WEIGHTS),
@@ -120,6 +130,17 @@ def test_kinds(made: LayerRecord, kind: LayerKind) -> None:
 )
 def test_compute(made: LayerRecord, compute: P | None, evidence: EvidenceSource) -> None:
     assert (made.compute, made.evidence) == (compute, evidence)
+
+
+@pytest.mark.parametrize("asked", [P.FP32, P.FP16, P.INT8])
+def test_a_contradiction_is_unknown_whatever_was_asked(asked: P) -> None:
+    # Its input is the network's: not even the border excuses it.
+    made = layer("c", ins="p:fp32", outs="q:fp16", weights=P.FP32, tactic="x_f16f16_f16f32_f32")
+    (found,) = judge_layers([made], asked, network_io=frozenset({"p"}))
+    assert found.verdict is LayerVerdict.UNKNOWN and found.asked is asked
+    assert found.reason == "weights FP32, kernel FP16: the evidence contradicts itself"
+    (pinned,) = judge_layers([made], asked, pinned={"c": P.FP32})
+    assert pinned.verdict is LayerVerdict.UNKNOWN and pinned.asked is P.FP32
 
 
 def one(made: LayerRecord, asked: P | None, **facts: object) -> LayerVerdict:
