@@ -201,7 +201,7 @@ class Symbols(Index):
         return sites
 
     def identity(self, expr: ast.expr, scope: Scope, depth: int = 6) -> tuple[int, str] | None:
-        """One key for all names of the same object, through aliases, `self`, arguments and functions that return them."""
+        """One key for all names of one object: through aliases, `self`, arguments and functions that return them."""
         expr = strip_module_calls(expr)
         if isinstance(expr, ast.Call):
             function = self.local_function(expr.func, scope)
