@@ -217,7 +217,10 @@ class _Session:
         """The weights that an ONNX file keeps in other files are as much a cause as the file itself."""
         from deploychain.engine.onnxfile import external_files
 
-        files = {name: path.parent / name for name in external_files(path)}
+        try:
+            files = {name: path.parent / name for name in external_files(path)}
+        except ArtifactError:  # the stage that reads it says what is wrong
+            return {}
         return {f"input {kind} {n}": self.workspace.hash_of(p) for n, p in files.items() if p.is_file()}
 
     def causes(self, stage: Stage, settings: Settings) -> dict[str, str]:

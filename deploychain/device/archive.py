@@ -49,6 +49,11 @@ class Entry:
     sha256: str
 
 
+def is_name(path: str) -> bool:
+    """Whether a file in a bundle may have this path."""
+    return bool(_NAME.fullmatch(path)) and len(path) <= 99 and path != MANIFEST
+
+
 def write_archive(target: Path, manifest: Mapping[str, Any], files: Mapping[str, Path]) -> str:
     """Write a bundle; equal input gives equal bytes. The file gets its name when it is whole.
 
@@ -67,7 +72,7 @@ def write_archive(target: Path, manifest: Mapping[str, Any], files: Mapping[str,
         raise ArtifactError(f"{len(files)} files are too many for a bundle, the most is {_MAX_FILES}")
     entries = []
     for name, path in sorted(files.items()):
-        if not _NAME.fullmatch(name) or len(name) > 99 or name == MANIFEST:
+        if not is_name(name):
             raise ArtifactError(f"{name!r} is no name for a file in a bundle", where=str(path))
         if path.stat().st_size > _MAX_SIZE:
             raise ArtifactError("the file is over 8 GiB, more than a bundle's format holds", where=str(path))
@@ -231,7 +236,7 @@ class ArchiveReader:
         if len(files) > _MAX_FILES:
             raise self._bad(f"it claims {len(files)} files, the most is {_MAX_FILES}")
         for entry in files:
-            if not _NAME.fullmatch(entry.path) or len(entry.path) > 99 or entry.path == MANIFEST:
+            if not is_name(entry.path):
                 raise self._bad(f"the name {entry.path!r} is not allowed in a bundle")
             if type(entry.size) is not int or entry.size < 0 or not re.fullmatch(r"[0-9a-f]{64}", entry.sha256):
                 raise self._bad(f"the manifest's entry of {entry.path} makes no sense")

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from deploychain.artifact import Artifact
-from deploychain.device.archive import write_archive
+from deploychain.device.archive import is_name, write_archive
 from deploychain.device.bundle import BUNDLE_SCHEMA, EngineWish, Golden, TensorFile, WeakRequest
 from deploychain.device.golden import Arrays, measure, score_classes
 from deploychain.device.output import check_output
+from deploychain.engine.onnxfile import external_files
 from deploychain.environment import package_version
 from deploychain.errors import ArtifactError, ConfigError, StageError
 from deploychain.numerics.nodes import DATA_MOVEMENT
@@ -43,6 +45,7 @@ _WEAK: dict[EngineName, tuple[str, tuple[Literal["fp16", "int8"], ...]]] = {
     "fp16": ("onnx-fp32", ("fp16",)),
     "int8": ("onnx-qat", ("fp16", "int8")),
 }
+_ONE_FILE = "write its weights into one file beside it: onnx.save_model(..., save_as_external_data=True)"
 # Nodes that compute nothing of their own take no precision of their own.
 _NO_ARITHMETIC = DATA_MOVEMENT | {"QuantizeLinear", "DequantizeLinear", "Cast", "Constant", "Shape", "Range", "TopK"}
 
@@ -185,11 +188,45 @@ def _model_kinds(have: Mapping[str, Artifact]) -> list[str]:
 def _add_model(files: dict[str, Path], kind: str, path: Path) -> str:
     """A model in a folder of its own, so that external weights keep the name by which it knows them."""
     folder = f"models/{kind}"
-    files[f"{folder}/model.onnx"] = path
-    weights = path.with_name(f"{path.name}.data")
-    if weights.is_file():
-        files[f"{folder}/{weights.name}"] = weights
-    return f"{folder}/model.onnx"
+    model = f"{folder}/model.onnx"
+    found = weight_files(path)
+    taken = {"model.onnx"}
+    for name, weights in found.items():
+        inside = f"{folder}/{name}"
+        if name.lower() in taken or not is_name(inside):
+            raise ArtifactError(
+                f"the model keeps weights in {name!r}, which is no name for a file in a bundle",
+                where=str(path),
+                remedy=_ONE_FILE,
+            )
+        taken.add(name.lower())
+        files[inside] = weights
+    files[model] = path
+    return model
+
+
+def weight_files(path: Path) -> dict[str, Path]:
+    """The files in which an ONNX model keeps weights: name relative to its folder -> file.
+
+    The names come from the model, and a bundle carries what they lead to: none may lead out of the model's folder.
+
+    Raises:
+        ArtifactError: the model cannot be read, a name leads out of its folder, or there is no such file.
+    """
+    home = Path(os.path.realpath(path.parent))  # resolve() raises on a link to itself
+    found: dict[str, Path] = {}
+    for name in external_files(path):
+        parts = PurePosixPath(name)
+        outside = parts.is_absolute() or ".." in parts.parts or not parts.parts or not name.isprintable()
+        weights = home / parts
+        if outside or "\\" in name or not Path(os.path.realpath(weights)).is_relative_to(home):
+            raise ArtifactError(
+                f"the model keeps weights in {name!r}, which leads out of its folder", where=str(path), remedy=_ONE_FILE
+            )
+        if not weights.is_file():
+            raise ArtifactError(f"the model's weights file {name!r} is missing", where=str(path))
+        found[str(parts)] = weights
+    return found
 
 
 def _wish(name: EngineName, kind: str, models: Mapping[str, str], have: Mapping[str, Artifact]) -> EngineWish:

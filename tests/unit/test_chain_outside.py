@@ -131,6 +131,7 @@ def test_weights_beside_a_start_model_are_causes(tmp_path: Path, monkeypatch: py
         return b"".join(bytes([number << 3 | 2, len(value)]) + value for number, value in fields)
 
     tensor = message((8, b"w"), (13, message((1, b"location"), (2, b"m.data"))))
+    tensor += b"\x70\x01"  # data_location: EXTERNAL
     (tmp_path / "m.onnx").write_bytes(message((7, message((1, message((4, b"Relu"))), (5, tensor)))))
     (tmp_path / "m.data").write_bytes(b"old weights")
     use(monkeypatch, stage("build", ("onnx-fp32",), "engine-fp32"))
