@@ -56,7 +56,11 @@ def build_command(
     dry: bool = typer.Option(False, "--dry-run", help="Verify the bundle and say what would be done."),
     json_: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
-    """Build the engines of a bundle with this device's TensorRT, run the golden data, time and judge them."""
+    """Build the engines of a bundle with this device's TensorRT, run the golden data, time and judge them.
+
+    Exit 3: an engine was not built, or failed when it was run or timed. Exit 4: engines were built that this machine
+    cannot run; --no-measure asks for the build alone.
+    """
     from deploychain.device.backend import read_settings
     from deploychain.device.build import DeviceBuild, verify_bundle
     from deploychain.device.result import write_result
@@ -96,8 +100,8 @@ def build_command(
         console.print_json(to_json(result))
     else:
         print_result(result, output)
-    if not result.ok:
-        raise typer.Exit(3)
+    if result.exit_code:
+        raise typer.Exit(result.exit_code)
 
 
 @device_app.command("import")

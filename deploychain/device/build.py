@@ -275,6 +275,7 @@ class DeviceBuild:
         stage = f"engine-{wish.name}"
         timeout = self.settings.timeout_minutes * 60
         evaluation, latency, outputs, digest = None, None, None, None
+        unmeasured: Literal["", "failed", "unable"] = ""
         with self.progress(f"measure {wish.name}") as progress:
             try:
                 evaluation, made = self._evaluate(wish, folder, entry, stage, timeout, progress)
@@ -283,7 +284,8 @@ class DeviceBuild:
                 evaluation = EvalReport(stage, ran=False, reason=error.message, reference=self.bundle.golden.reference)
                 self.note(f"{wish.name}: golden data not run: {error}")
                 if isinstance(error, CapabilityError):  # no GPU that takes the engine: no latency either
-                    return replace(result, evaluation=evaluation)
+                    return replace(result, evaluation=evaluation, unmeasured="unable")
+                unmeasured = "failed"
             notes = list(result.notes)
             try:
                 timed = self.backend.measure(
@@ -300,7 +302,8 @@ class DeviceBuild:
                 latency = self._with_circumstances(timed.latency)
             except DeploychainError as error:
                 notes.append(error.message)
-                self.note(f"{wish.name}: {error}")
+                self.note(f"{wish.name}: not timed: {error}")
+                unmeasured = unmeasured or ("unable" if isinstance(error, CapabilityError) else "failed")
         report = self._report(wish, result.report.asked, folder, entry)  # now with the time of each layer
         return replace(
             result,
@@ -310,6 +313,7 @@ class DeviceBuild:
             outputs=outputs,
             outputs_sha256=digest,
             notes=tuple(notes),
+            unmeasured=unmeasured,
         )
 
     def _with_circumstances(self, latency: Latency) -> Latency:

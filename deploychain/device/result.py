@@ -12,7 +12,7 @@ from typing import Any, Literal
 from deploychain.device.archive import SURROGATE
 from deploychain.device.fingerprint import Fingerprint
 from deploychain.device.output import check_output
-from deploychain.errors import ArtifactError
+from deploychain.errors import ArtifactError, CapabilityError, StageError
 from deploychain.records import EngineReport, EvalReport, Latency, to_json
 
 RESULT_SCHEMA = "deploychain.device-result/1"
@@ -39,6 +39,8 @@ class EngineResult:
     outputs: str | None = None  # file beside the result, with the raw outputs (npz)
     outputs_sha256: str | None = None
     notes: tuple[str, ...] = ()
+    # Measuring was asked for and is not complete: it failed, or this machine is unable to run the engine.
+    unmeasured: Literal["", "failed", "unable"] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +65,15 @@ class DeviceResult:
     samples: int | None = None
 
     @property
+    def exit_code(self) -> int:
+        """0 where all that was asked for was done; else that of the error: an engine that was built is no proof."""
+        if not self.engines or any(e.status == "failed" or e.unmeasured == "failed" for e in self.engines):
+            return StageError.exit_code
+        return CapabilityError.exit_code if any(e.unmeasured for e in self.engines) else 0
+
+    @property
     def ok(self) -> bool:
-        return bool(self.engines) and all(e.status != "failed" for e in self.engines)
+        return self.exit_code == 0
 
 
 def write_result(result: DeviceResult, path: Path) -> None:

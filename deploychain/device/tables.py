@@ -38,6 +38,8 @@ def print_result(result: DeviceResult, path: Path) -> None:
             console.out(f"{engine.name}: built because: {engine.why}")
         if engine.evaluation is not None and not engine.evaluation.ran:
             console.out(f"{engine.name}: golden data not run: {engine.evaluation.reason}")
+        elif engine.unmeasured:
+            console.out(f"{engine.name}: not timed: {engine.notes[-1]}")
         for line in engine.report.problems if engine.status != "failed" else ():
             console.out(f"{engine.name}: {line}")
     how = next((engine.latency.how for engine in result.engines if engine.latency is not None), None)

@@ -104,6 +104,7 @@ def test_the_real_builder_on_a_bundle(run: Path) -> None:
     assert evaluation is not None
     if not evaluation.ran:  # no GPU here: the row says so and the table stands
         assert evaluation.reason and engine.latency is None
+        assert {e.unmeasured for e in result.engines} == {"unable"} and result.exit_code == 4
     assert DeviceBuild(bundle, settings).run(run / "again.json").engines[0].status == "cached"
     record = json.loads(next((run / "cache/foreign/fp32").glob("*/engine.json")).read_text())
     assert record["sha256"] == engine.sha256 and record["facts"]["tensorrt"] == result.fingerprint.tensorrt

@@ -308,3 +308,18 @@ def test_a_hand_made_result_is_validated(device: Path) -> None:
         path.write_text(content)
         with pytest.raises(ArtifactError):
             read_result(path)
+
+
+def test_the_exit_code_is_that_of_the_worst_engine(device: Path) -> None:
+    result = run(device, measure=False)
+    fp32, fp16, int8 = result.engines
+
+    def code(**unmeasured: Any) -> int:
+        engines = [dataclasses.replace(e, **unmeasured.get(e.name, {})) for e in (fp32, fp16, int8)]
+        return dataclasses.replace(result, engines=tuple(engines)).exit_code
+
+    assert code() == 0
+    assert code(fp16={"unmeasured": "unable"}) == 4
+    assert code(fp16={"unmeasured": "unable"}, int8={"unmeasured": "failed"}) == 3
+    assert code(fp16={"unmeasured": "unable"}, int8={"status": "failed"}) == 3
+    assert dataclasses.replace(result, engines=()).exit_code == 3  # nothing was built

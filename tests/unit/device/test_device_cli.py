@@ -82,6 +82,23 @@ def test_exit_codes(
     assert "Traceback" not in done.stderr
 
 
+def test_an_engine_that_was_built_and_not_measured_is_no_success(folder: Path) -> None:
+    one = (*BUILD, "--engine", "fp16")
+    assert cli(folder, *one, "--no-measure").returncode == 0  # nothing else was asked for
+    done = cli(folder, *one, TRTEXEC_STUB_FAIL="norun")
+    result = json.loads((folder / "device-result.json").read_text())
+    (engine,) = result["engines"]
+    assert engine["status"] == "cached" and engine["evaluation"]["ran"] is False and engine["latency"] is None
+    assert done.returncode == 3 and engine["unmeasured"] == "failed", done.stderr
+    assert "golden data not run" in done.stdout
+    # The answers are there and the times are not: a table without latency is incomplete as well.
+    done = cli(folder, *one, TRTEXEC_STUB_FAIL="notimes")
+    (engine,) = json.loads((folder / "device-result.json").read_text())["engines"]
+    assert engine["evaluation"]["ran"] is True and engine["latency"] is None
+    assert done.returncode == 3 and "fp16: not timed: " in done.stdout
+    assert cli(folder, *one).returncode == 0
+
+
 def test_errors_as_json(folder: Path) -> None:
     (folder / "bundle.tar").write_bytes(b"PK\x03\x04" + bytes(1000))
     done = cli(folder, *BUILD, "--json")
