@@ -69,6 +69,14 @@ class ModelPlan:
     samples: int | None = None  # calibration samples that the ranges come from
     notes: tuple[str, ...] = ()
 
+    @property
+    def left(self) -> tuple[Finding, ...]:
+        """Errors of the converted model itself, which no plan could mend: breaches of Q/DQ rules, guards not held.
+
+        The other findings say what low precision would do, and the plan has answered them.
+        """
+        return tuple(f for f in self.findings if f.severity == "error" and f.kind in ("qdq", "guard"))
+
     def count(self, precision: str) -> int:
         return sum(n.precision == precision for n in self.nodes)
 

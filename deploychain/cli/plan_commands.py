@@ -54,7 +54,10 @@ def make_command(
     plan_to: Path = typer.Option(None, "--save-plan", help="Plan file; default OUTPUT.plan.yaml."),
     json_: bool = _JSON,
 ) -> None:
-    """Plan and convert MODEL (`deploychain plan MODEL` for short). Exit 1: no plan keeps --max-drop."""
+    """Plan and convert MODEL (`deploychain plan MODEL` for short).
+
+    Exit 1: no plan keeps --max-drop, or the converted model has errors left (of kind qdq or guard).
+    """
     from deploychain.report.plan import print_plan
     from deploychain.stages.plan_file import FileRequest, parse_method, parse_pins, parse_target, plan_file
 

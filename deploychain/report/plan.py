@@ -38,6 +38,9 @@ def print_plan(plan: ModelPlan, notes: Sequence[str], files: Sequence[str]) -> N
         console.out(f"drop: {number(plan.drop)} ({plan.drop_of}; emulated, {plan.samples} samples{evaluations})")
     if plan.within is False:
         console.out("no plan keeps the drop within the limit", style="bold red")
+    if plan.left:
+        kinds = ", ".join(sorted({f.kind for f in plan.left}))
+        console.out(f"errors left in the converted model: {len(plan.left)} ({kinds})", style="bold red")
     for note in notes:
         console.note(note)
     for file in files:

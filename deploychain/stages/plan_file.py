@@ -57,8 +57,8 @@ class FileResult:
 
     @property
     def ok(self) -> bool:
-        """False when a limit was given and no plan keeps it."""
-        return self.plan.within is not False
+        """False when a limit was given and no plan keeps it, or the converted model has errors left."""
+        return self.plan.within is not False and not self.plan.left
 
     def document(self) -> dict[str, Any]:
         """The object of ``--json``."""

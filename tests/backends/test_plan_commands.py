@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("onnxruntime", reason="needs the frameworks of the [chain] extra")
 pytest.importorskip("modelopt.onnx", reason="needs ModelOpt")
 
+import qdq_models
 from plan_models import PLANTED, Graph
 
 from deploychain.cli.app import main
@@ -215,3 +216,30 @@ def test_check_finds_and_repairs_a_scale_of_shape_1(capsys: pytest.CaptureFixtur
     assert json.loads(text)["repaired"]
     code, text = call(capsys, "plan", "check", tmp_path / "f.onnx")
     assert code == 0
+
+
+@pytest.mark.parametrize(
+    ("model", "left"),
+    [
+        # TensorRT's parser: "Non-zero zero point is not supported".
+        (qdq_models.chain(zero=3), ["a/QuantizeLinear", "a/DequantizeLinear"]),
+        (qdq_models.chain(scale=[0.05]), []),  # a scale of shape [1] is repaired in what is written
+        (qdq_models.chain(), []),
+    ],
+)
+def test_a_quantised_model_that_tensorrt_refuses_is_no_success(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, model: onnx.ModelProto, left: list[str]
+) -> None:
+    onnx.save(model, tmp_path / "q.onnx")
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "d.npz", x=rng.standard_normal((4, qdq_models.CHANNELS, 16, 16)).astype(np.float32))
+    arguments = (tmp_path / "q.onnx", "--data", tmp_path / "d.npz", "--precision", "int8", "--no-prove")
+    code, text = call(capsys, "plan", *arguments, "--json")
+    document = json.loads(text)
+    errors = [f for f in document["findings"] if f["severity"] == "error" and f["kind"] == "qdq"]
+    assert [f["node"] for f in errors] == left
+    assert (code, document["ok"]) == ((1, False) if left else (0, True))
+    assert Path(document["output"]).is_file()  # to look at, or for another runtime
+    code, text = call(capsys, "plan", *arguments)
+    assert code == (1 if left else 0)
+    assert ("errors left in the converted model: 2 (qdq)" in text) == bool(left)
