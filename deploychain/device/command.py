@@ -36,13 +36,15 @@ def map_wish(engine: EngineWish, features: Features, typing: Typing, dla_core: i
     Raises:
         CapabilityError: the DLA is asked for and this release has none for it.
     """
+    notes: list[str] = []
     if dla_core is not None:
         features.check_dla(typing)
+        if engine.name == "int8" or "QuantizeLinear" in engine.op_types.values():
+            notes.append(_quantised_on_dla(engine.name, typing))
     if typing == "strong":
-        return Wish(engine.name, typing, engine.model, (), {}, dla_core)
+        return Wish(engine.name, typing, engine.model, (), {}, dla_core, tuple(notes))
     flags = list(engine.weak.flags)
     held: dict[str, str] = {}
-    notes: list[str] = []
     if dla_core is not None and "fp16" not in flags:
         flags.append("fp16")
         notes.append(f"the DLA computes in FP16 or INT8 only: {engine.name} is asked for as FP16")
@@ -53,6 +55,22 @@ def map_wish(engine: EngineWish, features: Features, typing: Typing, dla_core: i
         else:
             held[node] = precision
     return Wish(engine.name, typing, engine.weak.model, tuple(flags), held, dla_core, tuple(notes))
+
+
+def _quantised_on_dla(name: str, typing: Typing) -> str:
+    """What is known of Q/DQ on the DLA. Before 11.0 it takes calibrated INT8 only, says NVIDIA:
+    https://github.com/NVIDIA/TensorRT/issues/2222
+    """
+    if typing == "weak":
+        return (
+            f"warning: {name} is a Q/DQ model, and the DLA takes no explicit quantisation before TensorRT 11: its "
+            "quantised layers fall back to the GPU, or the build fails; which layers run on the DLA is unknown until "
+            "the build log says so"
+        )
+    return (
+        f"unknown: {name} is a Q/DQ model; whether the DLA computes it in INT8 is not known to this tool, and layers "
+        "that it does not take fall back to the GPU: see the placement in the build log"
+    )
 
 
 def build_command(

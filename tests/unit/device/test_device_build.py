@@ -17,7 +17,10 @@ import tiny_bundle
 from deploychain.device.archive import ArchiveReader
 from deploychain.device.backend import DeviceSettings, read_settings
 from deploychain.device.build import DeviceBuild
+from deploychain.device.bundle import open_bundle
+from deploychain.device.command import map_wish
 from deploychain.device.result import DeviceResult, EngineResult, read_result, write_result
+from deploychain.device.versions import Features, Version
 from deploychain.errors import ArtifactError, CapabilityError, ConfigError
 from deploychain.machine import Gpu, look
 from deploychain.records import LayerVerdict
@@ -231,6 +234,24 @@ def test_dla_only_where_the_release_has_it(device: Path, monkeypatch: pytest.Mon
         monkeypatch.setenv("TRTEXEC_STUB_VERSION", version)
         with pytest.raises(CapabilityError, match=r"10\.7"):
             job(device, dla_core=0)
+
+
+def test_a_quantised_model_on_the_dla_is_a_warning_not_a_promise(device: Path) -> None:
+    planned = {p.name: p.notes for p in job(device, dla_core=0).plan()}
+    assert [n for n in planned["int8"] if n.startswith("warning: int8 is a Q/DQ model")]
+    assert not any("Q/DQ" in n for name in ("fp32", "fp16") for n in planned[name])
+    assert not any("Q/DQ" in n for p in job(device).plan() for n in p.notes)  # on the GPU it is what it should be
+    result = by_name(run(device, dla_core=0, measure=False, engines=("int8",)))["int8"]
+    assert any("which layers run on the DLA is unknown" in n for n in result.notes)
+
+
+def test_a_quantised_model_on_the_dla_of_11_is_unknown(device: Path) -> None:
+    bundle, _, _ = open_bundle(device / "bundle.tar")
+    features = Features.of(Version.parse("11.4.1.5"))
+    notes = {w.name: map_wish(w, features, "strong", 0).notes for w in bundle.engines}
+    assert [n[:8] for n in notes["int8"]] == ["unknown:"] and notes["fp32"] == ()
+    fp16 = dataclasses.replace(bundle.engine("fp16"), op_types={"/q": "QuantizeLinear"})
+    assert map_wish(fp16, features, "strong", 0).notes[0].startswith("unknown: fp16")
 
 
 def test_strong_typing_can_be_asked_of_10(device: Path, monkeypatch: pytest.MonkeyPatch) -> None:
