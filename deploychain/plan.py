@@ -216,6 +216,20 @@ def apply_plan(nodes: Sequence[NodePlan], saved: ModelPlan, pins: Mapping[str, s
     return tuple(made)
 
 
+def as_decided(findings: Iterable[Finding], nodes: Iterable[NodePlan]) -> tuple[Finding, ...]:
+    """Findings of the rules, true of the final plan: a pin, a saved plan or the search may have lowered a node."""
+    final = {n.name: n for n in nodes}
+    told = []
+    for finding in findings:
+        node = final.get(finding.node)
+        if node is not None and node.precision != "fp32" and finding.remedy.startswith("kept in FP32"):
+            _, _, rest = finding.remedy.partition("; or ")
+            done = f"computes in {node.precision.upper()} all the same ({node.rule})"
+            finding = replace(finding, remedy=f"{done}; {rest}" if rest else done)
+        told.append(finding)
+    return tuple(told)
+
+
 def unmatched(patterns: Iterable[str], names: Sequence[str]) -> tuple[str, str] | None:
     """The first node name pattern that matches no node, and what to say about it; None when all match."""
     for pattern in patterns:

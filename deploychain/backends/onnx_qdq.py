@@ -12,7 +12,8 @@ import numpy as np
 from onnx import GraphProto, ModelProto, TensorProto, numpy_helper
 
 from deploychain.backends import onnx_graph
-from deploychain.backends.onnx_qdq_rules import RULES, WEIGHTED, Lookup, QdqFinding, serves_weight
+from deploychain.backends.onnx_qdq_lookup import Lookup, QdqFinding, serves_weight
+from deploychain.backends.onnx_qdq_rules import RULES, WEIGHTED
 
 __all__ = ["QdqFinding", "check_qdq", "fix_qdq"]
 

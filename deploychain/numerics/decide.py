@@ -8,7 +8,7 @@ Thresholds: 65504 is the largest FP16 number, 2^-25 the largest magnitude that r
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from deploychain.numerics.islands import quantised_nodes, settle
@@ -381,20 +381,6 @@ class _Decision:
 
     def _finding(self, info: NodeInfo, kind: str, severity: str, detail: str, remedy: str) -> None:
         self.findings.append(Finding(info.name, info.module, kind, severity, detail, remedy))
-
-
-def as_decided(findings: Iterable[Finding], nodes: Iterable[NodePlan]) -> tuple[Finding, ...]:
-    """The findings of `decide`, true of the final plan: a pin, a saved plan or the search may have lowered a node."""
-    final = {n.name: n for n in nodes}
-    told = []
-    for finding in findings:
-        node = final.get(finding.node)
-        if node is not None and node.precision != "fp32" and finding.remedy.startswith("kept in FP32"):
-            _, _, rest = finding.remedy.partition("; or ")
-            done = f"computes in {node.precision.upper()} all the same ({node.rule})"
-            finding = replace(finding, remedy=f"{done}; {rest}" if rest else done)
-        told.append(finding)
-    return tuple(told)
 
 
 def _db(value: float) -> str:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from deploychain.errors import ConfigError, StageError
 from deploychain.numerics.calibration import Method
-from deploychain.numerics.decide import as_decided, decide
+from deploychain.numerics.decide import decide
 from deploychain.numerics.drop import Metric, Yardstick
 from deploychain.numerics.finite import name_samples, non_finite_samples
 from deploychain.numerics.islands import quantised_nodes
@@ -20,7 +20,7 @@ from deploychain.numerics.nodes import NodeInfo
 from deploychain.numerics.npz import check_types
 from deploychain.numerics.range import TensorRange
 from deploychain.numerics.rules import Rules
-from deploychain.plan import Finding, ModelPlan, NodePlan, apply_plan, unmatched
+from deploychain.plan import Finding, ModelPlan, NodePlan, apply_plan, as_decided, unmatched
 from deploychain.stages.plan_convert import convert_and_prove
 from deploychain.stages.plan_search import fingerprint_of, low_nodes, search_int8, search_low
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from deploychain.numerics.decide import as_decided
-from deploychain.plan import Finding, NodePlan
+from deploychain.plan import Finding, NodePlan, as_decided
 
 
 def test_a_finding_about_a_pinned_node_does_not_say_that_it_is_kept() -> None:
