@@ -4,102 +4,181 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
-from deploychain.audit.astnames import last_name
-from deploychain.audit.context import NOTE, WARNING, Context, Rule
+from deploychain.audit.astnames import keyword, last_name
+from deploychain.audit.context import ERROR, WARNING, Context, Rule
 from deploychain.audit.finding import Finding
+from deploychain.audit.log_search import asks_for_precision
+from deploychain.audit.tensorrt import CommandLines, Release, Words
+
+_PRECISION = ("fp16", "int8", "best", "bf16", "fp8", "int4")
+_GONE = (*_PRECISION, "precisionConstraints", "layerPrecisions", "layerOutputTypes", "calib")
+_GONE_FLAGS = frozenset(
+    {"FP16", "INT8", "BF16", "FP8", "INT4", "FP4", "OBEY_PRECISION_CONSTRAINTS", "PREFER_PRECISION_CONSTRAINTS"}
+)
+_NO_TIMES = re.compile(
+    r"\|\s*(?:grep|rg|egrep|awk|findstr)\b(?!.*(?i:latency|mean|median|total|throughput|qps|\btime|avg|percent|compute))"
+)
+_SEE = "trtexec ... --exportLayerInfo=layers.json --profilingVerbosity=detailed"
+_BUILDS = frozenset(
+    {
+        "build_serialized_network",
+        "build_engine",
+        "engine_from_network",
+        "EngineFromNetwork",
+        "engine_bytes_from_network",
+        "EngineBytesFromNetwork",
+    }
+)
 
 
 def check(ctx: Context) -> Iterator[Finding]:
     if "trtexec" in ctx.text:
         yield from _trtexec(ctx)
-    if "engine_inspector" in ctx.text and "tensorrt" in ctx.text.lower():
-        yield from _inspector(ctx)
+    if "tensorrt" in ctx.text.lower():
+        if "engine_inspector" in ctx.text:
+            yield from _inspector(ctx)
+        if "BuilderFlag" in ctx.text or "CreateConfig" in ctx.text:
+            yield from _flags(ctx)
 
 
 def _trtexec(ctx: Context) -> Iterator[Finding]:
-    done: set[int] = set()
-    for node in ctx.symbols.nodes(ast.List, ast.Tuple, ast.JoinedStr, ast.Constant):
-        words = _command(ctx, node)
-        if words is None or id(node) in done or not any("trtexec" in w for w in words):
-            continue
-        for inner in ast.walk(node):
-            done.add(id(inner))
-        text = " ".join(words)
-        detailed = "profilingVerbosity=detailed" in text
-        if ("--exportLayerInfo" in text or "--dumpLayerInfo" in text) and not detailed and _dynamic(node) is False:
+    lines = CommandLines(ctx.symbols)
+    if not lines.having("onnx", "saveEngine", "loadEngine", "dumpProfile", "exportProfile"):
+        return
+    verbosity = {p.option("profilingVerbosity").partition("=")[2] for p in lines.having("profilingVerbosity")}
+    detailed = bool(verbosity - {"layer_names_only", "none"})
+    layer_info = list(lines.having("exportLayerInfo", "dumpLayerInfo"))
+    yield from _layer_names(ctx, lines, layer_info, detailed)
+    if not (layer_info and detailed):
+        yield from _profiles(ctx, lines)
+    yield from _precisions(ctx, lines)
+
+
+def _layer_names(ctx: Context, lines: CommandLines, layer_info: list[Words], detailed: bool) -> Iterator[Finding]:
+    for piece in [] if detailed else layer_info[:1]:
+        if not _open_ended(ctx, piece.root):
             yield ctx.finding(
-                "R24", node, WARNING,
+                "R24", piece.node, WARNING,
                 "layer information without --profilingVerbosity=detailed holds names only: no data type, no tactic",
-                "trtexec ... --exportLayerInfo=layers.json --profilingVerbosity=detailed",
+                _SEE,
             )  # fmt: skip
-        elif (
-            ("--dumpProfile" in text or "--exportProfile" in text)
-            and "LayerInfo" not in text
-            and (
-                any(f in text for f in ("--fp16", "--int8", "--best", "--bf16", "--fp8", "--stronglyTyped"))
-                or any(f in ctx.text for f in ("kFLOAT", "kHALF", "kINT8"))
-            )
-        ):
+
+
+def _profiles(ctx: Context, lines: CommandLines) -> Iterator[Finding]:
+    """The times of a profile, searched for precisions."""
+    for piece in lines.having("dumpProfile", "exportProfile"):
+        command = lines.text(piece.root).partition("Profile")[2]
+        if _NO_TIMES.search(command) or _about_precision(ctx, piece) or asks_for_precision(ctx.symbols):
             yield ctx.finding(
-                "R24", node, WARNING,
+                "R24", piece.node, WARNING,
                 "--dumpProfile gives times, not precisions: which layers run in FP16 or INT8 stays unknown",
-                "trtexec ... --exportLayerInfo=layers.json --profilingVerbosity=detailed, then `deploychain layers layers.json`",
+                f"{_SEE}, then `deploychain layers layers.json`",
             )  # fmt: skip
-        elif (
-            any(f in text for f in ("--fp16", "--int8", "--best"))
-            and "LayerInfo" not in text
-            and "--loadEngine" not in text
+            return
+
+
+def _about_precision(ctx: Context, piece: Words) -> bool:
+    """`def layer_precisions(engine)`, `["grep", "kFLOAT", log]`."""
+    if re.match(
+        r"(?!build|convert|export|make|set).*(precision|dtypes|(fp16|fp32|half|float)_layers|layer_types)",
+        ctx.symbols.scope(piece.node).name.lower(),
+    ):
+        return True
+    return any("kFLOAT" in t or "kHALF" in t or "Half" in t for t in _grepped(ctx))
+
+
+def _grepped(ctx: Context) -> Iterator[str]:
+    for node in ctx.symbols.nodes(ast.List, ast.Tuple):
+        if (
+            node.elts
+            and isinstance(node.elts[0], ast.Constant)
+            and node.elts[0].value in ("grep", "rg", "egrep", "awk")
         ):
+            yield ast.unparse(node)
+
+
+def _precisions(ctx: Context, lines: CommandLines) -> Iterator[Finding]:
+    release, done = Release(ctx.symbols, ctx.text), set()
+    for piece in lines.having(*_GONE):
+        if id(piece.root) in done or _other_program(piece, lines):
+            continue
+        done.add(id(piece.root))
+        option = piece.option(*_GONE)
+        if release.strong_at(piece.node):
             yield ctx.finding(
-                "R24", node, NOTE,
-                "--fp16 and --int8 allow a precision and promise nothing (and are gone in TensorRT 11, where the ONNX file decides): "
-                "nothing here looks at what was built",
-                "add --exportLayerInfo=layers.json --profilingVerbosity=detailed, then `deploychain layers layers.json`",
+                "R24", piece.node, ERROR,
+                f"TensorRT 11 has no {option.partition('=')[0]}: networks are strongly typed, the build stops at the unknown option; the types in the ONNX "
+                "file decide",
+                "modelopt.onnx.autocast.convert_to_mixed_precision(..., calibration_data=...), then trtexec without precision options",
             )  # fmt: skip
 
 
-def _command(ctx: Context, node: ast.AST) -> list[str] | None:
-    """The words of a command line written as a string, an f-string or a list."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        parent = ctx.symbols.parent.get(node)
-        if isinstance(parent, ast.List | ast.Tuple | ast.JoinedStr | ast.Expr):
-            return None  # part of a list; a docstring
-        return node.value.split() if node.value.lstrip().startswith(("trtexec", "/", "./", "nsys", "sudo")) else None
-    if isinstance(node, ast.JoinedStr):
-        text = "".join(
-            v.value if isinstance(v, ast.Constant) and isinstance(v.value, str) else "{}" for v in node.values
-        )
-        return text.split() if "--" in text else None
-    if isinstance(node, ast.List | ast.Tuple):
-        words = []
-        for e in node.elts:
-            if isinstance(e, ast.Constant) and isinstance(e.value, str):
-                words.append(e.value)
-            elif isinstance(e, ast.JoinedStr):
-                words.append(
-                    "".join(
-                        v.value if isinstance(v, ast.Constant) and isinstance(v.value, str) else "{}" for v in e.values
-                    )
+def _other_program(piece: Words, lines: CommandLines) -> bool:
+    """`[sys.executable, "export.py", "--fp16"]`."""
+    words = lines.text(piece.root).split()
+    return any(
+        w.endswith(".py") or w in ("python", "python3", "polygraphy", "-m") for w in words[:4]
+    ) and "trtexec" not in " ".join(words)
+
+
+def _open_ended(ctx: Context, root: ast.AST) -> bool:
+    """Options that are not known here may be added: `[..., *extra]`."""
+    for node in ast.walk(root):
+        if isinstance(node, ast.Starred):
+            refs = ctx.symbols.resolve(node.value, ctx.symbols.scope(node))
+            if any(not isinstance(r.expr, ast.List | ast.Tuple | ast.Dict) for r in refs):
+                return True
+    return False
+
+
+def _flags(ctx: Context) -> Iterator[Finding]:
+    """BuilderFlag.FP16 where the file is for TensorRT 11."""
+    release = Release(ctx.symbols, ctx.text)
+    if release.strong is False or (release.strong is None and not release.tests):
+        return
+    fix = "convert the ONNX file (modelopt.onnx.autocast with calibration data), and build it without precision flags"
+    for node in ctx.symbols.nodes(ast.Attribute):
+        if node.attr in _GONE_FLAGS and last_name(node.value) == "BuilderFlag" and release.strong_at(node):
+            yield ctx.finding(
+                "R24", node, ERROR,
+                f"TensorRT 11 has no BuilderFlag.{node.attr} (AttributeError): networks are strongly typed, the types in the ONNX file decide",
+                fix,
+            )  # fmt: skip
+    for call in ctx.symbols.calls:
+        if last_name(call.func) == "getattr" and len(call.args) == 2 and last_name(call.args[0]) == "BuilderFlag":
+            if release.strong_at(call) and _names_a_precision(ctx, call.args[1]):
+                yield ctx.finding(
+                    "R24", call, ERROR, "TensorRT 11 has no BuilderFlag for a precision (AttributeError)", fix
                 )
-        return words if words else None
-    return None
+        elif last_name(call.func) == "CreateConfig" and release.strong_at(call):
+            for k in call.keywords:
+                if k.arg in _PRECISION and not (isinstance(k.value, ast.Constant) and not k.value.value):
+                    yield ctx.finding(
+                        "R24", k.value, ERROR,
+                        f"{k.arg}={ctx.str(k.value)} asks for a builder flag that TensorRT 11 does not have: networks are strongly typed",
+                        fix,
+                    )  # fmt: skip
 
 
-def _dynamic(node: ast.AST) -> bool:
-    """Options may be added elsewhere."""
-    return any(isinstance(n, ast.Starred) for n in ast.walk(node))
+def _names_a_precision(ctx: Context, expr: ast.expr) -> bool:
+    for node in ast.walk(expr):
+        if isinstance(node, ast.expr):
+            for ref in ctx.symbols.resolve(node, ctx.symbols.scope(expr)):
+                if isinstance(ref.expr, ast.Constant) and str(ref.expr.value).upper() in _GONE_FLAGS:
+                    return True
+    return False
 
 
 def _inspector(ctx: Context) -> Iterator[Finding]:
-    if "ProfilingVerbosity.DETAILED" in ctx.text or "profiling_verbosity" in ctx.text:
+    if "DETAILED" in ctx.text or ("profiling_verbosity" in ctx.text and "LAYER_NAMES_ONLY" not in ctx.text):
         return
-    builds = any(last_name(c.func) in ("build_serialized_network", "build_engine") for c in ctx.symbols.calls)
-    if not builds:
+    if not any(last_name(c.func) in _BUILDS for c in ctx.symbols.calls):
         return
     for call in ctx.symbols.calls:
-        if last_name(call.func) == "create_engine_inspector":
+        if last_name(call.func) == "create_engine_inspector" and keyword(call, "profiling_verbosity") is None:
             yield ctx.finding(
                 "R24", call, WARNING,
                 "the engine is built with the default profiling verbosity: the inspector will show layer names and no data types",
@@ -121,5 +200,5 @@ RULE = Rule(
     bad='subprocess.run(["trtexec", "--onnx=m.onnx", "--fp16", "--dumpProfile"])',
     good='subprocess.run(["trtexec", "--onnx=m.onnx", "--exportLayerInfo=layers.json", "--profilingVerbosity=detailed"])',
     check=check,
-    trigger=r"trtexec|engine_inspector",
+    trigger=r"trtexec|engine_inspector|BuilderFlag|CreateConfig",
 )
