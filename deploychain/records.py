@@ -169,6 +169,7 @@ class EngineReport:
     layers: tuple[LayerRecord, ...] = ()
     summary: LayerSummary | None = None
     problems: tuple[str, ...] = ()
+    complete: bool = True  # False: the listing of layers is cut or was not read whole; what is not in it is not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +197,7 @@ class Latency:
     mean_ms: float | None = None
     repeats: tuple[float, ...] = ()  # medians of independent builds or runs
     how: str = ""
+    parts: tuple[float, ...] = ()  # medians of parts of one run, in order: they say nothing of another build
 
 
 @dataclass(frozen=True, slots=True)

@@ -222,12 +222,18 @@ class Bindings:
         if wish.typing == "strong" and judged.summary is not None:
             return replace(judged, asked=asked, **common)
         files = [p for p in (work / INSPECTOR, work / PROFILE) if p.is_file()]
-        layers = read_evidence(files, model=model, asked=asked).layers if files else judged.layers
+        seen = read_evidence(files, model=model, asked=asked) if files else judged
         pins = {node: Precision(p) for node, p in wish.layer_precisions.items()}
-        layers = judge_layers(layers, asked, pinned=pins)
-        problems = () if layers else (NO_LAYERS,)
-        summary = summarise(layers) if layers else None
-        return EngineReport(asked=asked, built=True, layers=layers, summary=summary, problems=problems, **common)
+        layers = judge_layers(seen.layers, asked, pinned=pins)
+        return EngineReport(
+            asked=asked,
+            built=True,
+            layers=layers,
+            summary=summarise(layers) if layers else None,
+            problems=() if layers else (NO_LAYERS,),
+            complete=seen.complete,
+            **common,
+        )
 
     def _run(
         self, request: Mapping[str, Any], work: Path, phase: str, timeout: float, on_progress: OnProgress

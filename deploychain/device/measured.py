@@ -91,4 +91,4 @@ def latency_of(
     # Five parts of the run in order: their medians show a clock that falls or a neighbour that came.
     parts = tuple(float(np.median(part)) for part in np.array_split(values, 5) if len(part))
     p50, p99 = (float(np.percentile(values, p)) for p in (50, 99))
-    return Latency(stage, device, p50, p99, float(values.mean()), parts, how)
+    return Latency(stage, device, p50, p99, float(values.mean()), how=how, parts=parts)

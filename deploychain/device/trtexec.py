@@ -224,7 +224,13 @@ class Trtexec:
         if seen.summary is None and not problems:
             problems = (NO_LAYERS,)
         return EngineReport(
-            asked=asked, built=True, layers=seen.layers, summary=seen.summary, problems=problems, **common
+            asked=asked,
+            built=True,
+            layers=seen.layers,
+            summary=seen.summary,
+            problems=problems,
+            complete=seen.complete,
+            **common,
         )
 
 

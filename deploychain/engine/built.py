@@ -97,7 +97,8 @@ def _report(
         return EngineReport(**common, problems=(common["reason"],) if common["reason"] else ())
     text = row.get("text", "")
     layers = parse_layers_text(text)
-    problems = list(_listing_problems(text, layers))
+    unread = _listing_problems(text, layers)
+    problems = list(unread)
     requested = requested_precisions(row.get("network", ()))
     op_types = {**requested.op_types, **{n: p["op"] for n, p in planned.items() if p.get("op")}}
     problems += _plan_problems(planned, requested)
@@ -127,6 +128,7 @@ def _report(
         layers=explained,
         summary=summarise(explained) if explained else None,
         problems=tuple(problems),
+        complete=not unread,
     )
 
 

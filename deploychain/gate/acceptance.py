@@ -87,11 +87,22 @@ def _check_acceptable(comparison: Comparison) -> None:
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ArtifactError("it was measured twice, and nothing says which counts", where=", ".join(twice))
+    for latency in comparison.latency:
+        numbers = (latency.p50_ms, latency.p99_ms, *latency.repeats, *latency.parts)
+        if not all(v is None or (math.isfinite(v) and v > 0) for v in numbers):
+            raise ArtifactError("a latency holds a number that is no time", where=latency.stage)
+    twice = sorted({x.stage for x in comparison.latency if _times(comparison, x.stage, x.device) > 1})
+    if twice:
+        raise ArtifactError("its latency was measured twice on one device", where=", ".join(twice))
     if comparison.provenance.data_sha256 is None:
         raise ArtifactError(
             "the run does not say which test data it was measured on: nothing could ever be compared with it",
             where="provenance.data_sha256",
         )
+
+
+def _times(comparison: Comparison, stage: str, device: str) -> int:
+    return sum((x.stage, x.device) == (stage, device) for x in comparison.latency)
 
 
 def _replace(comparison: Comparison, path: Path, reason: str, author: str, now: datetime) -> tuple[Baseline, Entry]:

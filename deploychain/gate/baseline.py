@@ -12,6 +12,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,10 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from deploychain.errors import ArtifactError, CapabilityError
-from deploychain.records import Comparison, EngineReport, EvalReport, LayerVerdict, Provenance, to_json
+from deploychain.records import Comparison, EngineReport, EvalReport, Latency, LayerVerdict, Provenance, to_json
 from deploychain.verdicts import Entry
 
-SCHEMA = "deploychain.baseline/1"
+SCHEMA = "deploychain.baseline/2"
+# Latency by stage alone, and no difference between independent runs and parts of one.
+_OLD_SCHEMA = "deploychain.baseline/1"
 _DIGITS = 6  # significant digits of every number in the file
 _MAX_DECIMALS = 20_000  # per-sample numbers that are not 0 or 1 are kept up to this many: about 150 kB a series
 
@@ -83,10 +86,12 @@ class BaselineEngine:
 
 @dataclass(frozen=True, slots=True)
 class BaselineLatency:
-    device: str
+    """Latency of one stage on one device."""
+
     p50_ms: float | None = None
     p99_ms: float | None = None
     repeats: tuple[float, ...] = ()
+    parts: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +99,7 @@ class Baseline:
     provenance: Provenance
     stages: Mapping[str, BaselineStage]
     engines: Mapping[str, BaselineEngine]
-    latency: Mapping[str, BaselineLatency]
+    latency: Mapping[str, Mapping[str, BaselineLatency]]  # stage -> device
     history: tuple[Entry, ...]
     directions: Mapping[str, str] = field(default_factory=dict)
     schema: str = SCHEMA
@@ -179,8 +184,31 @@ def key_values(comparison: Comparison) -> dict[str, float | None]:
             if engine.size_bytes is not None:
                 values[f"engine-{engine.name}/size bytes"] = float(engine.size_bytes)
     for latency in comparison.latency:
-        values[f"{latency.stage}/p50 ms"] = _round(latency.p50_ms)
+        # The device of the run keeps the short name; a second one must not hide it.
+        where = "" if latency.device == comparison.provenance.device else f" on {latency.device or 'an unnamed device'}"
+        values[f"{latency.stage}/p50 ms{where}"] = _round(latency.p50_ms)
     return values
+
+
+def runs_and_parts(latency: Latency) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """(medians of independent runs, medians of parts of one run).
+
+    Device results written before `parts` existed hold those in ``repeats``; their ``how`` tells that it was one run.
+    """
+    if latency.repeats and not latency.parts and _ONE_RUN.search(latency.how):
+        return (), latency.repeats
+    return latency.repeats, latency.parts
+
+
+_ONE_RUN = re.compile(r" of \d+ inferences at .*, \d+ ms warm-up")
+
+
+def _latency(comparison: Comparison) -> dict[str, dict[str, BaselineLatency]]:
+    made: dict[str, dict[str, BaselineLatency]] = {}
+    for x in comparison.latency:
+        runs, parts = (tuple(_round(v) for v in values) for values in runs_and_parts(x))
+        made.setdefault(x.stage, {})[x.device] = BaselineLatency(_round(x.p50_ms), _round(x.p99_ms), runs, parts)
+    return made
 
 
 def from_comparison(comparison: Comparison, history: tuple[Entry, ...] = ()) -> Baseline:
@@ -189,10 +217,7 @@ def from_comparison(comparison: Comparison, history: tuple[Entry, ...] = ()) -> 
         provenance=comparison.provenance,
         stages={r.stage: _stage(r) for r in comparison.evals if r.ran},
         engines={e.name: _engine(e) for e in comparison.engines if e.built},
-        latency={
-            x.stage: BaselineLatency(x.device, _round(x.p50_ms), _round(x.p99_ms), tuple(_round(r) for r in x.repeats))
-            for x in comparison.latency
-        },
+        latency=_latency(comparison),
         history=history,
         directions=dict(comparison.directions),
     )
@@ -268,7 +293,7 @@ def load(path: Path) -> Baseline:
     except (ValueError, RecursionError) as error:
         raise BaselineError(f"the baseline is not JSON: {error}", where=str(path), remedy=_RESTORE) from None
     schema = raw.get("schema") if isinstance(raw, dict) else None
-    if schema != SCHEMA:
+    if schema not in (SCHEMA, _OLD_SCHEMA):
         raise BaselineError(
             f"the baseline's schema is {schema!r}, this version reads {SCHEMA!r}",
             where=str(path),
@@ -282,6 +307,8 @@ def load(path: Path) -> Baseline:
         raise BaselineError(
             "the baseline was edited by hand: its content does not match its digest", where=str(path), remedy=_RESTORE
         )
+    if schema == _OLD_SCHEMA:
+        raw = {**raw, "schema": SCHEMA, "latency": _by_device(raw.get("latency"))}
     try:
         baseline = TypeAdapter(Baseline).validate_python({k: v for k, v in raw.items() if k != "digest"})
     except ValidationError as error:
@@ -291,6 +318,19 @@ def load(path: Path) -> Baseline:
     if not baseline.history:
         raise BaselineError("nobody accepted the baseline: its history is empty", where=str(path), remedy=_RESTORE)
     return baseline
+
+
+def _by_device(latency: Any) -> Any:
+    """The latencies of the older schema. Its repeats may be parts of one run: nothing said which, so they count as one.
+
+    What has another form is left as it is: the validation names it.
+    """
+    if not isinstance(latency, dict) or not all(isinstance(x, dict) and "device" in x for x in latency.values()):
+        return latency
+    return {
+        stage: {str(x["device"]): {"p50_ms": x.get("p50_ms"), "p99_ms": x.get("p99_ms"), "parts": x.get("repeats", ())}}
+        for stage, x in latency.items()
+    }
 
 
 _RESTORE = "restore it from version control, and change it only with `deploychain gate accept`"

@@ -30,12 +30,15 @@ def decide(
     Fail: the estimate is beyond the limit and the lower bound beyond `null`. Pass: the upper bound is within the
     margin, and the estimate is within the limit or cannot be told from no loss (one sample of a thousand is more than a
     limit of 0.1 %). Else inconclusive. When nothing is known about the noise, the estimate is held against the limit
-    (pass) and the margin (fail); too few samples to show a loss of the margin at all are inconclusive.
+    (pass) and the margin (fail); too few samples to show a loss of the margin at all are inconclusive, and so is a run
+    whose own scatter would not allow the answer.
     """
     if loss.bounds is None:
+        low, high = loss.within or (math.inf, -math.inf)
         if loss.estimate <= limit:
-            return (Status.PASS if loss.resolution <= margin else Status.INCONCLUSIVE), None, None
-        return (Status.FAIL if loss.estimate > margin and math.isfinite(margin) else Status.INCONCLUSIVE), None, None
+            return (Status.PASS if max(loss.resolution, high) <= margin else Status.INCONCLUSIVE), None, None
+        beyond = loss.estimate > margin and math.isfinite(margin) and low > null
+        return (Status.FAIL if beyond else Status.INCONCLUSIVE), None, None
     if loss.estimate <= limit and not math.isfinite(margin):
         return Status.PASS, None, None  # the bounds would change nothing
     low, high = loss.bounds(*tails)

@@ -6,9 +6,11 @@ import math
 from collections.abc import Iterator
 
 from deploychain.gate import noise
+from deploychain.gate.baseline import BaselineLatency, runs_and_parts
 from deploychain.gate.context import Context, Question, literal, matches, number
 from deploychain.gate.engines import stage_of, unmatched
 from deploychain.gate.limits import LatencyRule, SizeRule
+from deploychain.gate.units import scaled
 from deploychain.records import EngineReport, Latency
 from deploychain.verdicts import Check, Status
 
@@ -52,7 +54,19 @@ def _size(context: Context, rule: SizeRule, index: int, engine: EngineReport) ->
             rule=("size", index, "max_bytes"),
         )
     old = context.baseline.engines.get(engine.name) if context.baseline is not None else None
-    if rule.max_increase is not None and old is not None and old.size_bytes:
+    if rule.max_increase is None or context.baseline is None:
+        return
+    if old is None or not old.size_bytes:
+        status = Status.INCOMPLETE if rule.required and literal(rule.engine) else Status.NOTE
+        message = f"the size of engine {engine.name} is not in the baseline"
+        yield Check(stage, "size", status, message, rule=("size", index, "max_increase"), severity=rule.severity)
+    elif scaled(size, old.size_bytes):
+        message = (
+            f"engine {engine.name} has {size} bytes, {old.size_bytes} in the baseline: one of them is not in bytes, or "
+            "is of another engine"
+        )
+        yield Check(stage, "units", Status.INCOMPLETE, message, rule=("size", index), severity=rule.severity)
+    else:
         more = 100.0 * (size / old.size_bytes - 1.0)
         yield Check(
             stage,
@@ -73,11 +87,18 @@ def _sane(milliseconds: float) -> bool:
     return math.isfinite(milliseconds) and 0 < milliseconds < 86_400_000
 
 
-def _agrees(latency: Latency) -> bool:
-    """Whether the median lies among those of its repeats (1 %: not every tool halves an even number alike)."""
-    if latency.p50_ms is None or not latency.repeats:
-        return True
-    return 0.99 * min(latency.repeats) <= latency.p50_ms <= 1.01 * max(latency.repeats)
+def _contradiction(latency: Latency) -> str:
+    """What is wrong with the numbers of one latency among themselves; empty where they agree.
+
+    The median must lie among those of its repeats or parts, and not above the 99th percentile (1 %: not every tool
+    interpolates alike). So one number in another unit is seen too.
+    """
+    for values, what in ((latency.repeats, "repeats"), (latency.parts, "parts")):
+        if latency.p50_ms is not None and values and not 0.99 * min(values) <= latency.p50_ms <= 1.01 * max(values):
+            return f"lies outside its own {what}"
+    if latency.p50_ms is not None and latency.p99_ms is not None and latency.p50_ms > 1.01 * latency.p99_ms:
+        return "lies above its own p99"
+    return ""
 
 
 def judge_latency(context: Context) -> Iterator[Found]:
@@ -117,13 +138,16 @@ def _latency(context: Context, rule: LatencyRule, index: int, latency: Latency) 
             **numbers,  # type: ignore[arg-type]
         )
 
-    numbers = (latency.p50_ms, latency.p99_ms, *latency.repeats)
+    runs, parts = runs_and_parts(latency)
+    where = latency.device or "an unnamed device"
+    numbers = (latency.p50_ms, latency.p99_ms, *latency.repeats, *latency.parts)
     if not all(v is None or _sane(v) for v in numbers):
-        message = f"the latency of {latency.stage} holds a number that is no time"
+        message = f"the latency of {latency.stage} on {where} holds a number that is no time"
         yield check("latency", message, Status.INCOMPLETE, "max_p50_ms")
         return
-    if not _agrees(latency):
-        message = f"the p50 latency of {latency.stage} lies outside its own repeats"
+    wrong = _contradiction(latency)
+    if wrong:
+        message = f"the p50 latency of {latency.stage} on {where} {wrong}"
         yield check("latency", message, Status.INCOMPLETE, "max_p50_ms", value=latency.p50_ms)
         return
     for field, value in (("max_p50_ms", latency.p50_ms), ("max_p99_ms", latency.p99_ms)):
@@ -131,16 +155,16 @@ def _latency(context: Context, rule: LatencyRule, index: int, latency: Latency) 
         if limit is None:
             continue
         if value is None:
-            message = f"{field[4:7]} latency of {latency.stage} is not known"
+            message = f"{field[4:7]} latency of {latency.stage} on {where} is not known"
             yield check("latency", message, Status.INCOMPLETE, field, limit=limit)
             continue
         message = (
             f"{field[4:7]} latency of {latency.stage} on {latency.device}: {number(value)} ms, limit {number(limit)} ms"
         )
         loss = noise.unknown(value)
-        if field == "max_p50_ms" and len(latency.repeats) >= 2:
+        if field == "max_p50_ms" and len(runs) >= 2:
             increase = noise.slowdown(
-                [limit, limit], latency.repeats, draws=context.limits.resamples, seed=context.seed(latency.stage)
+                [limit, limit], runs, draws=context.limits.resamples, seed=context.seed(latency.stage)
             )
             yield Question(
                 check("latency", message, Status.NOTE, field, value=value, limit=limit),
@@ -155,29 +179,38 @@ def _latency(context: Context, rule: LatencyRule, index: int, latency: Latency) 
         yield check("latency", message, status, field, value=value, limit=limit)
     if rule.max_increase is None or context.baseline is None:
         return
-    old = context.baseline.latency.get(latency.stage)
-    if old is None or old.p50_ms is None or latency.p50_ms is None:
-        status = Status.INCOMPLETE if rule.required else Status.NOTE
-        message = f"there is no latency of {latency.stage} to compare, here or in the baseline"
-        yield check("latency", message, status, "max_increase", limit=rule.max_increase)
-        return
-    if old.device != latency.device:
-        where = f"{latency.device or 'an unnamed device'} now, {old.device or 'an unnamed one'} in the baseline"
-        message = f"latency of {latency.stage} cannot be compared: {where}"
+    devices = context.baseline.latency.get(latency.stage, {})
+    old = devices.get(latency.device, BaselineLatency())
+    here = {x.device for x in context.comparison.latency if x.stage == latency.stage}
+    if latency.device not in devices and devices and here.isdisjoint(devices):
+        names = ", ".join(sorted(name or "an unnamed device" for name in devices))
+        message = f"latency of {latency.stage} cannot be compared: {where} now, {names} in the baseline"
         status = Status.NOTE if context.device_changed else Status.NOT_COMPARABLE
         yield check("latency", message, status, "max_increase", limit=rule.max_increase)
         return
+    if old.p50_ms is None or latency.p50_ms is None:
+        status = Status.INCOMPLETE if rule.required else Status.NOTE
+        message = f"there is no latency of {latency.stage} on {where} to compare, here or in the baseline"
+        yield check("latency", message, status, "max_increase", limit=rule.max_increase)
+        return
+    if not all(map(_sane, (old.p50_ms, *old.repeats, *old.parts))):
+        message = f"the latency of {latency.stage} on {where} in the baseline holds a number that is no time"
+        yield check("latency", message, Status.INCOMPLETE, "max_increase", baseline=old.p50_ms)
+        return
+    moved = f"({number(old.p50_ms)} -> {number(latency.p50_ms)} ms)"
+    if scaled(old.p50_ms, latency.p50_ms):
+        message = f"latency of {latency.stage} on {where} {moved}: no change does that; one of them is not in ms"
+        yield check("units", message, Status.INCOMPLETE, "max_increase", value=latency.p50_ms, baseline=old.p50_ms)
+        return
     loss = noise.slowdown(
         old.repeats or (old.p50_ms,),
-        latency.repeats or (latency.p50_ms,),
+        runs or (latency.p50_ms,),
         draws=context.limits.resamples,
         seed=context.seed(latency.stage, "latency"),
         noise=rule.noise or 0.0,
+        parts=(old.parts, parts),
     )
-    message = (
-        f"latency of {latency.stage} on {latency.device or 'an unnamed device'} is {loss.estimate:+.3g} % "
-        f"({number(old.p50_ms)} -> {number(latency.p50_ms)} ms), limit +{rule.max_increase:g} %"
-    )
+    message = f"latency of {latency.stage} on {where} is {loss.estimate:+.3g} % {moved}, limit +{rule.max_increase:g} %"
     template = check(
         "latency",
         message,

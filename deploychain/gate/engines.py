@@ -156,8 +156,9 @@ class _EngineUnderRule:
             message = (
                 f"{len(found)} of {len(self.layers)} layers of engine {self.engine.name}: {word}, limit {limit}{rest}"
             )
-            # Not one layer is known: nothing was counted. Whoever limits the opaque ones says how many may be.
-            blind = unknown + hidden == len(self.layers) and self.rule.max_possible is None
+            # Not one layer is known: nothing was counted. Whoever limits the opaque ones says how many may be, and
+            # nothing of those that are simply unknown.
+            blind = unknown + hidden == len(self.layers) and (unknown > 0 or self.rule.max_possible is None)
             status = Status.INCOMPLETE if blind else Status.PASS
             yield self._check(kind, message, status, value=float(len(found)), limit=float(limit), field=field)
             if hidden and not blind and verdict is LayerVerdict.FALLBACK and self.rule.max_possible is None:
@@ -250,7 +251,8 @@ class _EngineUnderRule:
         ):
             return
         if old is None:
-            yield self._check("baseline", f"engine {self.engine.name} is not in the baseline", Status.NOTE)
+            status = Status.INCOMPLETE if rule.required and literal(rule.engine) else Status.NOTE
+            yield self._check("baseline", f"engine {self.engine.name} is not in the baseline", status)
             return
         if rule.max_lost is not None:
             yield from self._moved(old, rule.max_lost, "higher")

@@ -6,10 +6,10 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 
-from deploychain.gate.baseline import BaselineStage
+from deploychain.gate.baseline import Baseline, BaselineStage, arithmetic
 from deploychain.gate.context import Context, literal, matches
 from deploychain.gate.engines import stage_of
-from deploychain.records import Comparison, EvalReport
+from deploychain.records import Comparison, EngineReport, EvalReport, LayerVerdict
 from deploychain.verdicts import Check, Status
 
 _MANY = 1 << 53  # above this a count is no exact float, and no test set either
@@ -30,6 +30,7 @@ def judge_evidence(context: Context) -> Iterator[Check]:
         yield from _finite(context, report, parent)
         yield from _complete(context, report, parent if parent is not None and parent.ran else None)
         yield from _series(report, parent)
+        yield from _exact(report)
     yield from _engines(context)
     yield from _gone(context, evals)
     yield from _required(context, evals)
@@ -108,6 +109,15 @@ def _series(report: EvalReport, parent: EvalReport | None) -> Iterator[Check]:
         yield _gap(stage, f"the samples of {stage} have other classes than those of {report.reference}", "samples")
 
 
+def _exact(report: EvalReport) -> Iterator[Check]:
+    """Outputs that are called bit-equal, with an error: equal outputs are judged as certain."""
+    errors = (report.max_abs_error, report.mean_abs_error, report.relative_error)
+    if report.exact and (any(errors) or report.agreement not in (None, 1.0)):
+        yield _gap(
+            report.stage, f"the outputs of {report.stage} are called bit-equal to {report.reference}, and differ"
+        )
+
+
 def _known(value: float | None) -> bool:
     return value is not None and math.isfinite(value)
 
@@ -117,10 +127,38 @@ def _engines(context: Context) -> Iterator[Check]:
         if not engine.built:
             reason = engine.reason or "no reason given"
             yield _gap(stage_of(engine.name), f"engine {engine.name} was not built: {reason}")
+        elif context.limits.layers:
+            for what in _layer_contradictions(context, engine):
+                yield _gap(stage_of(engine.name), f"engine {engine.name} {what}")
     reported = {stage_of(engine.name) for engine in context.comparison.engines}
     for report in context.comparison.evals if context.limits.layers else ():
         if report.ran and report.stage.startswith("engine-") and report.stage not in reported:
             yield _gap(report.stage, f"{report.stage} ran, and nothing is known of its layers")
+
+
+def _layer_contradictions(context: Context, engine: EngineReport) -> Iterator[str]:
+    """What the layers of an engine leave out or deny of themselves. Other tools write comparisons too."""
+    if not engine.complete:
+        yield "has a listing of layers that is cut or was not read whole"
+    summary, judged = engine.summary, arithmetic(engine)
+    if summary is not None and engine.layers:
+        told = {v: sum(layer.verdict is v for layer in judged) for v in LayerVerdict}
+        counts = (
+            ("layers", summary.layers, len(engine.layers)),
+            ("fallbacks", summary.fallback, told[LayerVerdict.FALLBACK]),
+            ("opaque layers", summary.possible, told[LayerVerdict.POSSIBLE]),
+            ("unknown layers", summary.unknown, told[LayerVerdict.UNKNOWN]),
+        )
+        for what, counted, listed in counts:
+            if counted > listed:
+                yield f"has {counted} {what} by its summary and {listed} in its list"
+    for layer in judged:
+        asked = layer.asked or engine.asked
+        if layer.verdict is LayerVerdict.AS_ASKED and layer.compute is not None and layer.compute.rank > asked.rank:
+            yield f"has a layer {layer.name} that is called as asked and computes in {layer.compute}, asked {asked}"
+    old = context.baseline.engines.get(engine.name) if context.baseline is not None else None
+    if old is not None and old.asked != engine.asked.value:
+        yield f"was asked {engine.asked}, {old.asked} in the baseline"
 
 
 def _gone(context: Context, evals: dict[str, EvalReport]) -> Iterator[Check]:
@@ -137,13 +175,25 @@ def _gone(context: Context, evals: dict[str, EvalReport]) -> Iterator[Check]:
         yield _gap(stage_of(name), f"engine {name} is in the baseline and is missing in this run")
     if not context.limits.latency:
         return
-    times = {x.stage: x for x in comparison.latency}
-    for name, then in sorted(baseline.latency.items()):
-        now = times.get(name)
-        if now is None or (then.p50_ms is not None and now.p50_ms is None):
-            yield _gap(
-                name, f"the latency of {name} is in the baseline and was not measured in this run", metric="latency"
-            )
+    yield from _latency_gone(context, baseline)
+
+
+def _latency_gone(context: Context, baseline: Baseline) -> Iterator[Check]:
+    """Latencies of the baseline that this run has not: each of each device, or any where the device was to change."""
+    times = {(x.stage, x.device): x.p50_ms for x in context.comparison.latency}
+    for stage, devices in sorted(baseline.latency.items()):
+        if context.device_changed:
+            known = any(p50 is not None for (name, _), p50 in times.items() if name == stage)
+            missing = [] if known else [""]
+        else:
+            missing = [
+                f" on {device or 'an unnamed device'}"
+                for device, then in sorted(devices.items())
+                if (stage, device) not in times or (then.p50_ms is not None and times[stage, device] is None)
+            ]
+        for where in missing:
+            message = f"the latency of {stage}{where} is in the baseline and was not measured in this run"
+            yield _gap(stage, message, metric="latency")
 
 
 def _gone_from_stage(old: BaselineStage, report: EvalReport) -> Iterator[Check]:

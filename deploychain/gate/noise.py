@@ -37,6 +37,7 @@ class Loss:
         samples: what more of would narrow the bounds: samples, or repeats; 0 when unknown.
         how: the method, in words for the report.
         resolution: where there are no bounds, the loss that this many samples could not show (0: not known).
+        within: where there are no bounds, what the scatter inside one run alone allows; the true bounds are wider.
     """
 
     estimate: float
@@ -44,6 +45,7 @@ class Loss:
     samples: int
     how: str
     resolution: float = 0.0
+    within: tuple[float, float] | None = None
 
 
 def _z(tail: float) -> float:
@@ -247,21 +249,33 @@ def mean(values: Sequence[float], direction: Direction, *, draws: int, seed: int
     return Loss(pair.estimate - shift, bounds, len(series), f"bootstrap over {len(series)} samples")
 
 
-def slowdown(reference: Sequence[float], value: Sequence[float], *, draws: int, seed: int, noise: float = 0.0) -> Loss:
+def slowdown(
+    reference: Sequence[float],
+    value: Sequence[float],
+    *,
+    draws: int,
+    seed: int,
+    noise: float = 0.0,
+    parts: tuple[Sequence[float], Sequence[float]] = ((), ()),
+) -> Loss:
     """Latency increase in per cent from repeats (medians of independent builds or runs).
 
     Two or more repeats on each side: Student's t interval of the log ratio, with the relative spread pooled (builds of
     one network on one device vary alike, and pooling is what makes three repeats enough). Fewer: the declared noise of
     one repeat in per cent, or unknown.
+
+    Args:
+        parts: medians of parts of one run, on each side. They are no repeats: what differs between two builds or two
+            starts is the same in all of them. Their scatter only says how far one run is from certain.
     """
     ref, val = np.log(np.asarray(reference, dtype=np.float64)), np.log(np.asarray(value, dtype=np.float64))
     difference = float(val.mean() - ref.mean())
     estimate = 100.0 * (math.exp(difference) - 1.0)
     scale = math.sqrt(1 / len(ref) + 1 / len(val))
     if min(len(ref), len(val)) < 2:
-        return declared(estimate, noise * scale) if noise > 0 else unknown(estimate)
+        return declared(estimate, noise * scale) if noise > 0 else _one_run(estimate, parts, draws=draws, seed=seed)
     degrees = len(ref) + len(val) - 2
-    squares = float(np.sum((ref - ref.mean()) ** 2) + np.sum((val - val.mean()) ** 2))
+    squares = _squares(ref) + _squares(val)
     spread = math.hypot(math.sqrt(squares / degrees), noise / 100.0)
     rng = np.random.default_rng(seed)
     with np.errstate(over="ignore"):  # two repeats that disagree wildly: the bound is infinite
@@ -271,3 +285,28 @@ def slowdown(reference: Sequence[float], value: Sequence[float], *, draws: int, 
         return float(np.quantile(increase, tail_low)), float(np.quantile(increase, 1 - tail_high))
 
     return Loss(estimate, bounds, len(val), f"{len(ref)} and {len(val)} repeats")
+
+
+def _squares(logs: Floats) -> float:
+    return float(np.sum((logs - logs.mean()) ** 2)) if len(logs) else 0.0
+
+
+def _one_run(
+    estimate: float, parts: tuple[Sequence[float], Sequence[float]], *, draws: int, seed: int, tail: float = 0.05
+) -> Loss:
+    """One run on a side: how builds vary is not known; ``within`` holds what the parts of the runs allow.
+
+    A run is taken to be no more certain than one of its parts (they follow each other, so their mean is not better by
+    the root of their number), at 95 % on each side.
+    """
+    logs = [np.log(np.asarray(side, dtype=np.float64)) for side in parts]
+    degrees = sum(max(0, len(side) - 1) for side in logs)
+    how = "one run on a side, so that the variation between builds is not known"
+    if degrees < 1:
+        return Loss(estimate, None, 0, how)
+    spread = math.sqrt(2.0 * sum(map(_squares, logs)) / degrees)
+    with np.errstate(over="ignore"):
+        drawn = np.exp(spread * np.random.default_rng(seed).standard_t(degrees, 10 * draws))
+    low, high = (100.0 * ((1.0 + estimate / 100.0) * float(np.quantile(drawn, q)) - 1.0) for q in (tail, 1.0 - tail))
+    how += f"; the parts of each alone allow {low:+.3g} % to {high:+.3g} %"
+    return Loss(estimate, None, 0, how, within=(min(low, estimate), max(high, estimate)))

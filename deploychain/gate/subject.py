@@ -13,6 +13,7 @@ from deploychain.gate.context import Context, Question, literal, number
 from deploychain.gate.engines import suspects
 from deploychain.gate.limits import AccuracyRule
 from deploychain.gate.noise import Direction, Loss, Unit
+from deploychain.gate.units import are_decisions, impossible, is_share, mixed
 from deploychain.records import EvalReport
 from deploychain.verdicts import Check, Status
 
@@ -64,6 +65,9 @@ class Subject:
                 "set `better` in a rule that names the metric",
             )
             return
+        if impossible(self.metric, value):
+            yield self._units(f"is {number(value)}, which is no share and no percentage")
+            return
         if rule.floor is not None:
             yield self._floor(value, rule.floor, self.direction)
         if any(x is not None for x in (rule.retention, rule.max_drop, rule.worst_class, rule.agreement)):
@@ -73,6 +77,28 @@ class Subject:
 
     def _lacking(self, kind: str, message: str, status: Status = Status.INCOMPLETE) -> Check:
         return self._check(kind, message, status=status)
+
+    def _units(self, what: str) -> Check:
+        return self._lacking("units", f"{self.metric} of {self.report.stage} {what}: it is not compared")
+
+    def _mixed(self, name: str, reference: float, value: float, direction: Direction, decided: bool) -> Check | None:
+        """A finding where two numbers of the metric are a share and a percentage. ``decided``: the reference is the
+        mean of right and wrong answers.
+        """
+        own = are_decisions(self._series(self.report, value)) if value == self.value else False
+        if not mixed(self.metric, reference, value, direction, reference_decided=decided, value_decided=own):
+            return None
+        return self._units(
+            f"is {number(value)}, {name} has {number(reference)}: one looks like a share, one like per cent"
+        )
+
+    def _allows_all(self, field: str, limit: float, reference: float, name: str) -> Check | None:
+        """A finding where an absolute limit of a share allows the loss of everything: it was written in per cent."""
+        if reference > 1.0 or not is_share(self.metric) or limit < (reference if self.direction == "higher" else 1.0):
+            return None
+        return self._units(
+            f"may lose {number(limit)} ({field}), and {name} has {number(reference)}: the limit is in per cent"
+        )
 
     def _check(
         self,
@@ -118,9 +144,13 @@ class Subject:
             "seed": self.context.seed(self.report.stage, self.metric, *names),
         }
 
-    def _floor(self, value: float, floor: float, direction: Direction) -> Question:
+    def _floor(self, value: float, floor: float, direction: Direction) -> Found:
         sign = -1.0 if direction == "higher" else 1.0
         series, spread = self._series(self.report, value), self.rule.noise or 0.0
+        if is_share(self.metric) or are_decisions(series):
+            clash = self._mixed("the limit", floor, value, direction, False)
+            if clash is not None:
+                return clash
         if series is not None:
             loss = noise.mean(series, direction, noise=spread, **self._settings("floor"))
         else:
@@ -166,12 +196,21 @@ class Subject:
             )
             return
         pair = (self._series(parent, reference), self._series(self.report, value))
+        clash = self._mixed(name, reference, value, direction, are_decisions(pair[0]))
+        if clash is not None:
+            yield clash
+            return
         wanted: tuple[Wanted, ...] = (
             ("retention", "retention", rule.retention, "percent"),
             ("drop", "max_drop", rule.max_drop, "absolute"),
         )
         for kind, field, limit, unit in wanted:
-            if limit is not None:
+            if limit is None:
+                continue
+            clash = self._allows_all(field, limit, reference, name) if unit == "absolute" else None
+            if clash is not None:
+                yield clash
+            else:
                 yield self._loss_question(kind, field, limit, unit, name, reference, value, direction, *pair)
         if rule.worst_class is not None:
             yield from self._worst_class(parent, rule.worst_class, direction)
@@ -242,6 +281,13 @@ class Subject:
             return
         if all(reference is None for reference in then.values()):
             yield self._lacking("worst-class", f"{self.metric} of {parent.stage} is not known for any class")
+        most = [
+            max((v for v in side.values() if v is not None and math.isfinite(v)), default=0.0) for side in (then, now)
+        ]
+        clash = self._mixed(f"the largest class of {parent.stage}", most[0], most[1], direction, False)
+        if clash is not None:
+            yield clash
+            return
         for label in sorted(then):
             reference, value = then[label], now.get(label)
             if reference is None:
@@ -317,6 +363,10 @@ class Subject:
         packed = stage.per_sample.get(self.metric)
         series = self._series(self.report, value)
         old = usable(packed.values() if packed else None, stage.samples, reference)
+        clash = self._mixed("the baseline", reference, value, direction, are_decisions(old))
+        if clash is not None:
+            yield clash
+            return
         since = f" (baseline of {baseline.history[-1].date[:10]})" if baseline.history else ""
         wanted: tuple[Wanted, ...] = (
             ("regression", "baseline_retention", rule.baseline_retention, "percent"),
@@ -324,6 +374,10 @@ class Subject:
         )
         for kind, field, limit, unit in wanted:
             if limit is None:
+                continue
+            clash = self._allows_all(field, limit, reference, "the baseline") if unit == "absolute" else None
+            if clash is not None:
+                yield clash
                 continue
             fallback = None
             if old is None and packed is not None and series is not None:

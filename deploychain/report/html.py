@@ -159,13 +159,16 @@ def _error_plot(evals: Sequence[EvalReport]) -> str:
 
 
 def _latency_plot(comparison: Comparison, checks: Sequence[Check]) -> str:
-    judged = {c.stage: c for c in checks if c.kind == "latency" and c.baseline is not None}
+    judged = {(c.stage, c.value): c for c in checks if c.kind == "latency" and c.baseline is not None}
+    devices = len({latency.device for latency in comparison.latency})
     rows = []
     for latency in comparison.latency:
-        check = judged.get(latency.stage)
+        check = judged.get((latency.stage, latency.p50_ms))
         tone = _TONES.get(check.status, "plain") if check is not None else "plain"
         reference = check.baseline if check is not None else None
-        rows.append(Dot(latency.stage, latency.p50_ms, reference=reference, points=latency.repeats, tone=tone))
+        name = f"{latency.stage}, {latency.device}" if devices > 1 else latency.stage
+        points = latency.repeats or latency.parts
+        rows.append(Dot(name, latency.p50_ms, reference=reference, points=points, tone=tone))
     return dot_plot(rows, "latency by stage", unit="ms, p50")
 
 

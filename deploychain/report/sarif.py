@@ -40,6 +40,7 @@ _RULES = {
     "missing": "Something that should have been measured was not.",
     "non-finite": "A metric or an output is NaN or infinite.",
     "samples": "Measured on another number of samples.",
+    "units": "Two numbers of one name are in different units.",
     "baseline": "The baseline is missing, damaged, or cannot be compared with.",
 }
 

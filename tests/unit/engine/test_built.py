@@ -135,6 +135,7 @@ def test_a_cut_line_is_counted() -> None:
     cut = built.replace("\nI/O Tensors:", "\nName: /d/Conv, LayerType: correlation, Inputs: [ { Na\nI/O Tensors:")
     (report,) = engine_reports(evidence("int8", quantised_conv([]), cut))
     assert report.problems == ("1 of 2 lines of the layer listing could not be read",)
+    assert not report.complete
 
 
 def test_several_blocks_are_all_counted() -> None:

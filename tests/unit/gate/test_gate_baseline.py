@@ -39,7 +39,7 @@ def test_it_reads_back_what_was_measured(tmp_path: Path) -> None:
 def test_the_file_is_readable_and_diffable(tmp_path: Path) -> None:
     path = made(tmp_path)
     before = path.read_text().splitlines()
-    assert json.loads("\n".join(before))["schema"] == "deploychain.baseline/1"
+    assert json.loads("\n".join(before))["schema"] == "deploychain.baseline/2"
     # One metric of one stage changes: its record, its samples, its class, the provenance stay line by line comparable.
     accept(lose("engine-int8", 5)(healthy()), path, reason="second", author="B")
     after = path.read_text().splitlines()
@@ -70,11 +70,11 @@ def test_an_acceptance_keeps_who_when_why_and_what(tmp_path: Path) -> None:
         lambda t: t.replace("10.3.0.30", "10.3.0.31"),
         lambda t: t.replace('"digest": "sha256:', '"digest": "sha256:0'),
         lambda t: t.replace('"digest"', '"digest2"'),
-        lambda t: t.replace('"schema": "deploychain.baseline/1"', '"schema": "deploychain.baseline/2"'),
+        lambda t: t.replace('"schema": "deploychain.baseline/2"', '"schema": "deploychain.baseline/3"'),
         lambda t: "",
         lambda t: "[" * 100_000,
         lambda t: t[:-20],
-        lambda t: '{"schema": "deploychain.baseline/1", "digest": NaN}',
+        lambda t: '{"schema": "deploychain.baseline/2", "digest": NaN}',
     ],
 )
 def test_a_damaged_baseline_is_refused_for_reading_and_for_accepting(damage, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]

@@ -72,6 +72,16 @@ def bad_engine(e: EngineReport) -> EngineReport:
     return dataclasses.replace(e, layers=(first, *e.layers[1:]))
 
 
+def recount(**counts: int) -> Callable[[EngineReport], EngineReport]:
+    """Another summary over the same layers."""
+
+    def make(e: EngineReport) -> EngineReport:
+        assert e.summary is not None
+        return dataclasses.replace(e, summary=dataclasses.replace(e.summary, **counts))
+
+    return make
+
+
 SERIES = report("engine-int8", [1.0] * 5000).per_sample["top1"]
 CLASSES = {str(c): 0.97 for c in range(10)}
 LOST = {"metrics": {"top1": 0.5}, "per_sample": {}, "per_class": {}, "sample_classes": ()}
@@ -104,6 +114,14 @@ GAPS: list[tuple[str, Change, bool, str]] = [
     ("a stage of another tool, with nothing to judge it by", stage("engine-int8", lambda r: dataclasses.replace(r, stage="jetson", **LOST)), False, "missing"),
     ("nobody says which way is better", both(lambda c: dataclasses.replace(c, directions={}), everywhere(metrics={"loss": 0.1}, **NUMBERS)), False, "missing"),
     ("p50 outside its own repeats", slower(1.0, p50_ms=10.0), True, "latency"),
+    ("a listing of layers that is cut", on_engine("int8", lambda e: dataclasses.replace(e, complete=False)), False, "missing"),
+    ("a summary that knows of more layers than are listed", on_engine("int8", lambda e: dataclasses.replace(e, layers=e.layers[1:])), False, "missing"),
+    ("a summary that knows of a fallback that is not listed", on_engine("int8", recount(as_asked=5, fallback=1)), False, "missing"),
+    ("a summary that knows of an unknown layer that is not listed", on_engine("int8", recount(as_asked=5, unknown=1)), False, "missing"),
+    ("called as asked, and computes in more", relayer("int8", 1, compute=Precision.FP32), False, "missing"),
+    ("another precision was asked than in the baseline", on_engine("int8", lambda e: dataclasses.replace(e, asked=Precision.FP32)), True, "missing"),
+    ("called bit-equal, with an error", fields("onnx-fp32", exact=True), False, "missing"),
+    ("called bit-equal, and decides otherwise", fields("onnx-fp32", exact=True, max_abs_error=0.0, relative_error=0.0, agreement=0.9), False, "missing"),
     ("p50 not known any more", slower(1.0, p50_ms=None, repeats=()), True, "missing"),
 ]  # fmt: skip
 
@@ -136,6 +154,23 @@ def test_whoever_limits_opaque_layers_may_allow_them(tmp_path: Path) -> None:
     for allowed, code in ((6, 0), (5, 1)):
         limits = {"layers": [{"engine": "int8", "max_fallback": 0, "max_possible": allowed}]}
         assert judged(every_layer("int8", **OPAQUE), tmp_path, against=False, limits=limits).exit_code == code
+
+
+def test_unknown_layers_are_not_excused_by_a_limit_of_opaque_ones(tmp_path: Path) -> None:
+    unknown = every_layer("int8", compute=None, verdict=LayerVerdict.UNKNOWN)
+    limits = {"layers": [{"engine": "int8", "max_fallback": 0, "max_possible": 6}]}
+    assert judged(unknown, tmp_path, against=False, limits=limits).exit_code == 4
+
+
+@pytest.mark.parametrize(
+    "rule", [{"layers": [{"engine": "int8", "max_lost": 0}]}, {"size": [{"engine": "int8", "max_increase": 5}]}]
+)
+def test_a_limit_on_a_named_engine_needs_it_in_the_baseline(rule: dict[str, Any], tmp_path: Path) -> None:
+    before = dataclasses.replace(healthy(), engines=healthy().engines[:1])
+    accept(before, tmp_path / "b.json", reason="first", author="A")
+    baseline = load(tmp_path / "b.json")
+    assert judge(healthy(), parse_limits({"resamples": 500, **rule}, ""), baseline).exit_code == 4
+    assert judge(healthy(), parse_limits({"resamples": 500}, ""), baseline).exit_code == 0
 
 
 def test_a_model_that_lost_some_nodes_is_compared_on_the_rest(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from gate_synthetic import add_layers, both, fields, healthy, layer, lose, relay
 from deploychain.gate import GateLimits, accept, judge, parse_limits
 from deploychain.gate.baseline import load
 from deploychain.precision import Precision
-from deploychain.records import Comparison, LayerVerdict
+from deploychain.records import Comparison, Latency, LayerVerdict
 from deploychain.report import files, html, junit, machine, markdown, sarif
 from deploychain.verdicts import Check, GateResult, Status, Verdict
 
@@ -344,6 +344,15 @@ def test_html_without_gate_and_without_anything(result: GateResult) -> None:
     )
     empty = dataclasses.replace(healthy(), evals=(), engines=(), latency=())
     assert "Measured with" in html.render(empty)
+
+
+def test_html_plots_each_device_with_its_own_baseline(tmp_path: Path) -> None:
+    small = Latency("engine-fp16", "Orin Nano", p50_ms=5.0, parts=(4.9, 5.0, 5.1))
+    both = dataclasses.replace(healthy(), latency=(*healthy().latency, small))
+    accept(both, tmp_path / "b.json", reason="first", author="A")
+    page = _Page()
+    page.feed(html.render(both, judge(both, GateLimits(), load(tmp_path / "b.json"))))
+    assert "engine-fp16, Orin Nano" in page.text and "engine-fp16, Orin NX 16GB" in page.text
 
 
 def test_html_plots_the_history(tmp_path: Path) -> None:
