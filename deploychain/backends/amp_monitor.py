@@ -78,7 +78,7 @@ class Monitor:
     ) -> None:
         if not isinstance(every, int) or every < 1:
             raise ValueError(f"every must be a whole number, 1 or more, and is {every!r}")
-        given = list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]
+        given = [_unwrap(o) for o in (optimizer if isinstance(optimizer, (list, tuple)) else [optimizer])]
         if not given or not all(callable(getattr(o, "step", None)) for o in given):
             raise TypeError(f"optimizer must be an optimiser or a list of them, and is {optimizer!r}")
         self.every = every
@@ -86,7 +86,7 @@ class Monitor:
         self._scaler = scaler if scaler is not None and scaler.is_enabled() else None
         self._model = model
         self._sampler = Sampler(model, self._before_forward)
-        self._optimizers = [_unwrap(o) for o in given]
+        self._optimizers = given
         self._device = next((p.device for p in model.parameters()), torch.device("cpu"))
         self._step = 0
         self._queued: list[tuple[Any, torch.Tensor | None]] = []  # loss, scale of each step since the last read
