@@ -50,7 +50,7 @@ CASES = [
     ("r17_fsdp_plain", "error", "GradScaler(", "ShardedGradScaler"),
     ("r18_assert", "error", "assert not torch.isnan", "register_forward_hook"),
     ("r19_dynamo_17", "warning", "torch.onnx.export(", "opset_version=18"),
-    ("r20_wrong_key", "error", "dynamic_axes=AXES", "'image'"),
+    ("r20_wrong_key", "error", "AXES = {", "'image'"),
     ("r21_half_opset13", "warning", "opset_version=13", "opset_version=17"),
     ("r22_masked_fill", "error", "masked_fill(mask == 0, -1e9)", "torch.finfo"),
     ("r23_half_grid", "warning", "F.grid_sample", "enabled=False"),

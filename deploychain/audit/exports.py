@@ -1,0 +1,128 @@
+"""Calls that write an ONNX file, in whatever form: exporters, methods, partials, settings in a dictionary."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from deploychain.audit.astnames import UNKNOWN, Ref, Scope, keyword, last_name
+from deploychain.audit.symbols import Symbols
+from deploychain.audit.tables import value_of
+
+_EXPORTERS = frozenset({"torch.onnx.export", "torch.onnx.utils.export"})
+# Positions in the signature that had everything positional (torch < 2.5).
+_POSITION = {"model": 0, "args": 1, "f": 2, "input_names": 6, "output_names": 7, "opset_version": 9, "dynamic_axes": 11}
+
+
+class Export:
+    """One call that writes an ONNX file, and what it may have been given."""
+
+    def __init__(
+        self, symbols: Symbols, call: ast.Call, *, method: bool = False, bound: ast.Call | None = None
+    ) -> None:
+        self.symbols = symbols
+        self.call = call
+        self.scope = symbols.scope(call)
+        self.method = method  # module.to_onnx(path, sample, ...)
+        self.bound = bound  # functools.partial(torch.onnx.export, ...)
+
+    def given(self, name: str) -> tuple[ast.expr, Scope] | None:
+        """The expression that an argument is written as."""
+        for call in (self.call, self.bound):
+            if call is not None and (value := keyword(call, name)) is not None:
+                return value, self.symbols.scope(call)
+        if self.method:
+            return None
+        place = _POSITION.get(name, 99)
+        args = [*(self.bound.args[1:] if self.bound is not None else ()), *self.call.args]
+        if place < len(args) and not any(isinstance(a, ast.Starred) for a in args[: place + 1]):
+            return args[place], self.scope
+        return None
+
+    def refs(self, name: str) -> list[Ref]:
+        """Everything that an argument may be, settings in a `**dictionary` included."""
+        given = self.given(name)
+        if given is not None:
+            return self.symbols.resolve(*given)
+        return [r for rest in self.rest() for r in value_of(self.symbols, rest, name, self.scope)]
+
+    def values(self, name: str) -> list[object]:
+        """The Python values that an argument may have, as far as they are known (a loop variable has several)."""
+        found: list[object] = []
+        given = self.given(name)
+        if given is not None:
+            value = self.symbols.const(*given)
+            if value is not UNKNOWN:
+                return [value]
+        for ref in self.refs(name):
+            value = self.symbols.const(ref.expr, ref.scope)
+            found += self._numbers(ref) if value is UNKNOWN else [value]
+        return found
+
+    def _numbers(self, ref: Ref) -> list[object]:
+        """`max(MIN, 13)`, `int(os.environ.get("OPSET", "17"))`, `for opset in (13, 17)`."""
+        e = ref.expr
+        if isinstance(e, ast.Name):
+            bindings = self.symbols.bindings(e.id, ref.scope)
+            lists = [self.symbols.const(b.value, b.scope) for b in bindings if b.loop]
+            return [v for values in lists if isinstance(values, list) for v in values]
+        if not isinstance(e, ast.Call) or not e.args:
+            return []
+        name = last_name(e.func)
+        if name in ("min", "max"):
+            values = [self.symbols.const(a, ref.scope) for a in e.args]
+            if all(isinstance(v, int) for v in values):
+                return [min(values) if name == "min" else max(values)]
+        if name == "int":
+            inner = [self.symbols.const(r.expr, r.scope) for r in self.symbols.resolve(e.args[0], ref.scope)]
+            inner += [
+                self.symbols.const(r.expr.args[1], r.scope)
+                for r in self.symbols.resolve(e.args[0], ref.scope)
+                if isinstance(r.expr, ast.Call)
+                and last_name(r.expr.func) in ("get", "getenv")
+                and len(r.expr.args) == 2
+            ]
+            return [int(v) for v in inner if isinstance(v, int) or (isinstance(v, str) and v.isdigit())]
+        return []
+
+    def rest(self) -> list[ast.expr]:
+        """What is passed as `**settings` and was not written out."""
+        calls = [c for c in (self.call, self.bound) if c is not None]
+        return [k.value for c in calls for k in c.keywords if k.arg is None]
+
+    def unknown_rest(self) -> bool:
+        """Arguments may come from elsewhere."""
+        for call in (self.call, self.bound):
+            if call is not None and any(isinstance(a, ast.Starred) for a in call.args):
+                return True
+        for rest in self.rest():
+            for ref in self.symbols.resolve(rest, self.scope):
+                made = isinstance(ref.expr, ast.Call) and last_name(ref.expr.func) in ("dict", "OrderedDict")
+                if not isinstance(ref.expr, ast.Dict) and not made:
+                    return True
+        return False
+
+
+def exports(symbols: Symbols) -> Iterator[Export]:
+    """Every call of a file that writes an ONNX file."""
+    partials: list[ast.Call] = []
+    for call in symbols.calls:
+        name = symbols.qual(call.func) or ""
+        if name in _EXPORTERS:
+            yield Export(symbols, call)
+        elif name == "functools.partial" and call.args and (symbols.qual(call.args[0]) or "") in _EXPORTERS:
+            partials.append(call)
+        elif isinstance(call.func, ast.Attribute) and call.func.attr == "to_onnx" and call.args:
+            yield Export(symbols, call, method=True)
+    for made in partials:
+        users = [c for c in symbols.calls if _runs(symbols, c, made)]
+        for user in users:
+            yield Export(symbols, user, bound=made)
+        if not users:
+            yield Export(symbols, made)
+
+
+def _runs(symbols: Symbols, call: ast.Call, made: ast.Call) -> bool:
+    if isinstance(call.func, ast.Name | ast.Attribute) and symbols.qual(call.func) is None:
+        return any(r.expr is made for r in symbols.resolve(call.func, symbols.scope(call)))
+    return False
