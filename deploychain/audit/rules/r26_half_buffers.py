@@ -4,113 +4,141 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
-from deploychain.audit.astnames import Scope, dotted, last_name, strip_module_calls
+from deploychain.audit.astnames import Scope, keyword, last_name
+from deploychain.audit.batchnorm import NORMS, BatchNorms, tested_for
 from deploychain.audit.context import WARNING, Context, Rule
 from deploychain.audit.finding import Finding
+from deploychain.audit.rules.half_statistics import halved_statistics, is_half
 
-_NORMS = frozenset({"BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm", "LazyBatchNorm2d"})
-_KNOWN = ("torchvision.models.resnet", "torchvision.models.mobilenet", "torchvision.models.densenet", "torchvision.models.efficientnet",
-          "torchvision.models.regnet", "torchvision.models.shufflenet", "torchvision.models.segmentation", "torchvision.models.wide_resnet",
-          "torchvision.models.resnext", "torchvision.models.inception")  # fmt: skip
-_KNOWN_TIMM = ("resnet", "resnext", "wide_resnet", "efficientnet", "tf_efficientnet", "mobilenet", "regnet", "densenet")
+_FOLDS = (
+    "fuse_conv_bn",
+    "fuse_modules",
+    "fold_batch",
+    "fold_bn",
+    "fuse_bn",
+    "fuse_conv_and_bn",
+    "fuse_model",
+    ".fuse()",
+    "optimization import fuse",
+    "optimization.fuse",
+    "switch_to_deploy",
+    "reparameterize_model",
+    "merge_bn",
+    "fp16_utils",
+)
 
 
 def check(ctx: Context) -> Iterator[Finding]:
-    if "half" not in ctx.text and "float16" not in ctx.text:
+    if not re.search(RULE.trigger, ctx.text):
         return
-    done: set[str] = set()
-    for seen in ctx.seen:
-        call = seen.node
-        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or not seen.name.startswith("."):
+    norms = BatchNorms(ctx.symbols)
+    restored = _restored(ctx)
+    lines: set[int] = set()
+    for call in ctx.symbols.calls:
+        scope = ctx.symbols.scope(call)
+        module = _made_half(ctx, call, scope)
+        if module is None or restored or call.lineno in lines:
             continue
-        if seen.result.dtype != "fp16" or _restored(ctx):
-            continue
-        scope: Scope = seen.function  # type: ignore[assignment]
-        where = _batch_norm(ctx, call.func.value, scope)
-        key = f"{call.lineno}"
-        if where is None or key in done:
-            continue
-        done.add(key)
-        yield ctx.finding(
-            "R26", call, WARNING,
-            f"`{ctx.str(call)}` also rounds the running statistics of BatchNorm ({where}) to float16: a variance above 65504 becomes inf "
-            "(the output is then 0), one below 3e-8 becomes 0, and updates with a small momentum are lost",
-            "for m in model.modules():\n    if isinstance(m, nn.modules.batchnorm._BatchNorm):\n        m.float()  # or fold it into the "
-            "convolution first",
-        )  # fmt: skip
+        chosen = _chosen(ctx, call)
+        where = "named in the test" if chosen else norms.where(module, scope) if chosen is None else None
+        if where is not None:
+            lines.add(call.lineno)
+            yield _finding(ctx, call, where)
+    yield from _whole_run(ctx, norms, restored)
+    for node, what in halved_statistics(ctx, norms):
+        if getattr(node, "lineno", 0) not in lines:
+            lines.add(getattr(node, "lineno", 0))
+            yield _stored(ctx, node, what)
 
 
-def _batch_norm(ctx: Context, expr: ast.expr, scope: Scope) -> str | None:
-    """Where the BatchNorm of a module expression is seen: a class of this file, an inline Sequential, a torchvision model."""
-    for ref in ctx.symbols.resolve(strip_module_calls(expr), scope):
-        made = strip_module_calls(ref.expr)
-        if not isinstance(made, ast.Call):
-            continue
-        name = ctx.symbols.qual(made.func, ref.scope) or ""
-        if name.startswith(_KNOWN):
-            return name
-        if name == "timm.create_model" and made.args:
-            model = ctx.symbols.const(made.args[0], ref.scope)
-            if isinstance(model, str) and model.startswith(_KNOWN_TIMM):
-                return f"timm's {model}"
-        leaf = last_name(made.func)
-        if leaf in _NORMS and name.startswith("torch."):
-            return f"line {made.lineno}"
-        if name == "torch.nn.Sequential":
-            found = _inside(ctx, made)
-            if found is not None:
-                return found
-        if leaf in ctx.symbols.classes and not name:
-            found = _in_class(ctx, leaf, set())
-            if found is not None:
-                return found
-    return None
-
-
-def _in_class(ctx: Context, name: str, seen: set[str]) -> str | None:
-    if name in seen or name not in ctx.symbols.classes:
+def _made_half(ctx: Context, call: ast.Call, scope: Scope) -> ast.expr | None:
+    """The module of `x.half()`, `x.to(torch.float16)`, `x.apply(lambda m: m.half())`, `BatchNorm2d(n, dtype=torch.half)`."""
+    if isinstance(call.func, ast.Attribute):
+        if call.func.attr == "apply" and len(call.args) == 1 and isinstance(call.args[0], ast.Lambda):
+            return call.func.value if is_half(ctx, call.args[0].body, scope) else None
+        if call.func.attr in ("half", "to", "type"):
+            return call.func.value if is_half(ctx, call, scope) else None
+    name = ctx.symbols.qual(call.func, scope) or ""
+    dtype = keyword(call, "dtype", "torch_dtype")
+    if dtype is None or not (
+        name.endswith("from_pretrained") or (name.startswith("torch.nn.") and last_name(call.func) in NORMS)
+    ):
         return None
-    seen.add(name)
-    for cls in ctx.symbols.bases(ctx.symbols.classes[name]):
-        found = _inside(ctx, cls.node)
-        if found is not None:
-            return found
-        for node in ast.walk(cls.node):
-            if isinstance(node, ast.Call) and last_name(node.func) in ctx.symbols.classes:
-                deeper = _in_class(ctx, last_name(node.func), seen)
-                if deeper is not None:
-                    return deeper
-    return None
+    return call if ctx.amp.dtype(dtype, scope) == "fp16" else None
 
 
-def _inside(ctx: Context, node: ast.AST) -> str | None:
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.Call) and last_name(inner.func) in _NORMS:
-            return f"line {inner.lineno}"
-    return None
+def _whole_run(ctx: Context, norms: BatchNorms, restored: bool) -> Iterator[Finding]:
+    """`Trainer(precision="16-true")`: Lightning and Fabric make the module half, buffers and all."""
+    if restored or "16-true" not in ctx.text:
+        return
+    for call, scope in ctx.calls_named("Trainer", "Fabric"):
+        if ctx.symbols.const(keyword(call, "precision"), scope) != "16-true":
+            continue
+        for cls in ctx.symbols.classes.values():
+            where = norms.of_class(cls) if ctx.is_module_class(cls) else None
+            if where is not None:
+                yield _finding(ctx, call, where)
+                break
+
+
+def _chosen(ctx: Context, call: ast.Call) -> bool | None:
+    """`if isinstance(m, nn.BatchNorm2d): m.half()`: True where the tests around choose BatchNorm, False where they leave it out."""
+    node: ast.AST | None = call
+    found: bool | None = None
+    while node is not None and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        parent = ctx.symbols.parent.get(node)
+        if isinstance(parent, ast.If | ast.IfExp) and node is not parent.test:
+            asked = tested_for(parent.test, ctx.symbols)
+            if asked is not None:
+                below = parent.body if isinstance(parent.body, list) else [parent.body]
+                return asked if node in below else not asked
+        if isinstance(parent, ast.ListComp | ast.GeneratorExp):
+            for test in (t for g in parent.generators for t in g.ifs):
+                found = tested_for(test, ctx.symbols) if found is None else found
+        node = parent
+    return found
+
+
+def _finding(ctx: Context, call: ast.Call, where: str) -> Finding:
+    return ctx.finding(
+        "R26", call, WARNING,
+        f"`{ctx.str(call)}` also rounds the running statistics of BatchNorm ({where}) to float16: a variance above 65504 becomes inf "
+        "(the output is then 0), one below 3e-8 becomes 0, and updates with a small momentum are lost",
+        "for m in model.modules():\n    if isinstance(m, nn.modules.batchnorm._BatchNorm):\n        m.float()  # or fold it into the "
+        "convolution first",
+    )  # fmt: skip
+
+
+def _stored(ctx: Context, node: ast.AST, what: str) -> Finding:
+    return ctx.finding(
+        "R26", node, WARNING,
+        f"{what} put into float16: a running variance above 65504 becomes inf (the output is then 0), one below 3e-8 becomes 0, and "
+        "turning them back to float32 does not bring them back",
+        "keep `running_mean` and `running_var` in float32 (they are a thousandth of the file), or fold BatchNorm first",
+    )  # fmt: skip
 
 
 def _restored(ctx: Context) -> bool:
     """BatchNorm modules are set back to float32, or folded."""
-    if (
-        "fuse_conv_bn" in ctx.text
-        or "fuse_modules" in ctx.text
-        or "fold_batch" in ctx.text
-        or "fuse_conv_and_bn" in ctx.text
-    ):
+    if any(word in ctx.text for word in _FOLDS):
         return True
-    for node in ctx.symbols.nodes(ast.If):
-        if isinstance(node, ast.If) and any(
-            isinstance(n, ast.Attribute | ast.Name) and (last_name(n) in _NORMS or last_name(n) == "_BatchNorm")
-            for n in ast.walk(node.test)
-        ):
-            for inner in ast.walk(node):
-                if isinstance(inner, ast.Call) and last_name(inner.func) == "float" and dotted(inner.func) is not None:
-                    return True
-                if isinstance(inner, ast.Attribute) and inner.attr == "float32":
-                    return True
+    for node in ctx.symbols.nodes(ast.If, ast.ListComp, ast.GeneratorExp):
+        tests = [node.test] if isinstance(node, ast.If) else [t for g in node.generators for t in g.ifs]
+        if not any(tested_for(test, ctx.symbols) for test in tests):
+            continue
+        body = node.body if isinstance(node, ast.If) else [node.elt]
+        for inner in (n for part in body for n in ast.walk(part)):
+            if (
+                isinstance(inner, ast.Call)
+                and last_name(inner.func) == "float"
+                and isinstance(inner.func, ast.Attribute)
+            ):
+                return True
+            if isinstance(inner, ast.Attribute) and inner.attr == "float32":
+                return True
     return False
 
 
@@ -128,5 +156,5 @@ RULE = Rule(
     bad="model = resnet50().half().eval()",
     good="model.half()\nfor m in model.modules():\n    if isinstance(m, nn.BatchNorm2d):\n        m.float()",
     check=check,
-    trigger=r"\.half\b|float16",
+    trigger=r"\.half\b|float16|HalfTensor|16-true",
 )

@@ -1,0 +1,228 @@
+"""Running statistics of BatchNorm that are put into float16 one by one: in a state dict, a buffer, an attribute."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from deploychain.audit.astnames import Scope, dotted, keyword, last_name
+from deploychain.audit.batchnorm import BatchNorms
+from deploychain.audit.context import Context
+
+_STATISTIC = re.compile(r"running_(mean|var)?$|running_(mean|var)\b|running_(stat|\(|\[)")
+_SELECTS = re.compile(r"bn|norm|weight|ndim|dim\(\)|in keep")
+_TABLES = ("items", "state_dict", "named_buffers", "buffers", "values")
+
+
+def is_half(ctx: Context, expr: ast.AST, scope: Scope) -> bool:
+    """`x.half()`, `x.to(torch.float16)`, `x.astype(np.float16)`, or on one way of a conditional dtype."""
+    if not (isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute)):
+        return False
+    if expr.func.attr == "half":
+        return not expr.args
+    if expr.func.attr not in ("to", "type", "astype"):
+        return False
+    given = [*expr.args, *(k.value for k in expr.keywords if k.arg in ("dtype", None))]
+    return any(_is_float16(ctx, e, scope) for e in given)
+
+
+def _is_float16(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
+    if ctx.amp.dtype(expr, scope) == "fp16":
+        return not isinstance(expr, ast.Constant) or expr.value in ("float16", "half")
+    for ref in ctx.symbols.resolve(expr, scope):
+        made = ref.expr
+        named = made.args[1] if isinstance(made, ast.Call) and len(made.args) > 1 else None
+        if named is not None and last_name(made.func) == "getattr":  # type: ignore[attr-defined]
+            return ctx.symbols.const(named, ref.scope) in ("float16", "half")
+        if isinstance(made, ast.Subscript):
+            return _picked(ctx, made, ref.scope)
+        name = ctx.symbols.qual(made, ref.scope)
+        if name in ("torch.float16", "torch.half", "torch.HalfTensor", "torch.cuda.HalfTensor", "numpy.float16"):
+            return True
+    return False
+
+
+def _picked(ctx: Context, expr: ast.Subscript, scope: Scope) -> bool:
+    """`DTYPES[args.dtype]` with what the file says of the key."""
+    key = ctx.symbols.const(expr.slice, scope)
+    return any(
+        isinstance(k, ast.Constant) and k.value == key and ctx.amp.dtype(v, table.scope) == "fp16"
+        for table in ctx.symbols.resolve(expr.value, scope)
+        if isinstance(table.expr, ast.Dict)
+        for k, v in zip(table.expr.keys, table.expr.values, strict=True)
+    )
+
+
+def casts(ctx: Context, expr: ast.AST) -> ast.Call | None:
+    """The cast to float16 that an expression ends in: `t.half()`, `t.to(torch.float16).contiguous()`."""
+    if isinstance(expr, ast.IfExp):
+        return casts(ctx, expr.body) or casts(ctx, expr.orelse)
+    while isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute):
+        if is_half(ctx, expr, ctx.symbols.scope(expr)):
+            return expr
+        if expr.func.attr not in ("contiguous", "cpu", "clone", "detach", "cuda", "to", "numpy"):
+            return None
+        expr = expr.func.value
+    return None
+
+
+def halved_statistics(ctx: Context, norms: BatchNorms) -> Iterator[tuple[ast.AST, str]]:
+    """Where statistics are stored in float16, and what is."""
+    yield from _by_attribute(ctx)
+    if "running_" in ctx.text:
+        yield from _by_key(ctx)
+    yield from _whole_tables(ctx, norms)
+
+
+def _stores(ctx: Context) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """(target, value) of every assignment, tuples taken apart; `x.copy_` and `register_buffer` are assignments too."""
+    for node in ctx.symbols.nodes(ast.Assign):
+        for target in node.targets:
+            if (
+                isinstance(target, ast.Tuple)
+                and isinstance(node.value, ast.Tuple)
+                and len(target.elts) == len(node.value.elts)
+            ):
+                yield from zip(target.elts, node.value.elts, strict=True)
+            else:
+                yield target, node.value
+
+
+def _by_attribute(ctx: Context) -> Iterator[tuple[ast.AST, str]]:
+    """`bn.running_var = bn.running_var.half()`, `sd["bn.running_var"] = ...`, `register_buffer("running_var", ...)`."""
+    if "running_" not in ctx.text:
+        return
+    for target, value in _stores(ctx):
+        name = (dotted(target) or "").removesuffix(".data").rstrip("']")
+        if _STATISTIC.search(name.rpartition(".")[2]) and (casts(ctx, value) or _made_float16(ctx, value)):
+            yield value, f"`{ctx.str(target)}` is"
+    for call in ctx.symbols.calls:
+        if last_name(call.func) == "register_buffer" and len(call.args) > 1 and isinstance(call.args[0], ast.Constant):
+            name = str(call.args[0].value)
+            if _STATISTIC.search(name) and (casts(ctx, call.args[1]) or _made_float16(ctx, call.args[1])):
+                yield call, f"`{name}` is"
+
+
+def _made_float16(ctx: Context, value: ast.expr) -> bool:
+    """`torch.zeros(n, dtype=torch.float16)`"""
+    if not isinstance(value, ast.Call):
+        return False
+    scope = ctx.symbols.scope(value)
+    dtype = keyword(value, "dtype")
+    return (
+        dtype is not None
+        and (ctx.symbols.qual(value.func, scope) or "").startswith("torch.")
+        and ctx.amp.dtype(dtype, scope) == "fp16"
+    )
+
+
+def _by_key(ctx: Context) -> Iterator[tuple[ast.AST, str]]:
+    """`if k.endswith("running_var"): sd[k] = v.half()`, as statements and as conditional expressions."""
+    for node in ctx.symbols.nodes(ast.If, ast.IfExp):
+        named = _asks_for_statistics(ctx, node.test)
+        if named is None:
+            continue
+        branch = node.body if named else node.orelse
+        for part in branch if isinstance(branch, list) else [branch]:
+            for expr in ast.walk(part):
+                if is_half(ctx, expr, ctx.symbols.scope(expr)) and not _only_compared(ctx, expr):
+                    yield expr, "the running statistics of BatchNorm are"
+                    break
+
+
+def _asks_for_statistics(ctx: Context, test: ast.expr) -> bool | None:
+    """True: the test holds for the keys of running statistics; False: it leaves them out; None: neither."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        inner = _asks_for_statistics(ctx, test.operand)
+        return None if inner is None else not inner
+    if isinstance(test, ast.BoolOp):
+        found = [f for f in (_asks_for_statistics(ctx, v) for v in test.values) if f is not None]
+        return found[0] if found and (found[0] is True or isinstance(test.op, ast.And)) else None
+    words: list[str] = []
+    for node in ast.walk(test):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            words.append(node.value)
+        elif isinstance(node, ast.Name):
+            value = ctx.symbols.const(node, ctx.symbols.scope(node))
+            words += [w for w in (value if isinstance(value, list) else [value]) if isinstance(w, str)]
+    if not any(_STATISTIC.search(w) for w in words):
+        return None
+    compared = [n for n in ast.walk(test) if isinstance(n, ast.Compare)]
+    return not any(isinstance(op, ast.NotIn | ast.NotEq) for n in compared for op in n.ops)
+
+
+def _only_compared(ctx: Context, expr: ast.AST) -> bool:
+    parent = ctx.symbols.parent.get(expr)
+    while isinstance(parent, ast.Call | ast.Attribute):
+        if isinstance(parent, ast.Attribute) and parent.attr in ("float", "isinf", "isfinite", "isnan"):
+            return True
+        parent = ctx.symbols.parent.get(parent)
+    return isinstance(parent, ast.Compare | ast.BinOp)
+
+
+def _whole_tables(ctx: Context, norms: BatchNorms) -> Iterator[tuple[ast.AST, str]]:
+    """`{k: v.half() for k, v in model.state_dict().items()}` and loops over them, of a model that has BatchNorm."""
+    for node in ctx.symbols.nodes(ast.DictComp):
+        cast = casts(ctx, node.value)
+        if cast is None or len(node.generators) != 1 or _leaves_out(ctx, cast, node):
+            continue
+        if any(_asks_for_statistics(ctx, t) is not None for t in node.generators[0].ifs):
+            continue
+        where = _table_of(ctx, norms, node.generators[0].iter)
+        if where is not None:
+            yield node, f"a state dict with the running statistics of BatchNorm ({where}) is"
+    for loop in ctx.symbols.nodes(ast.For):
+        where = None
+        for expr in (n for s in loop.body for n in ast.walk(s)):
+            if not is_half(ctx, expr, ctx.symbols.scope(expr)) or _only_compared(ctx, expr):
+                continue
+            if _leaves_out(ctx, expr, loop) or not _is_stored(ctx, expr):
+                continue
+            where = where or _table_of(ctx, norms, loop.iter)
+            if where is not None:
+                yield expr, f"a state dict with the running statistics of BatchNorm ({where}) is"
+                break
+
+
+def _is_stored(ctx: Context, expr: ast.AST) -> bool:
+    """It is the value of an assignment to something that lasts: `sd[k]`, `b.data`."""
+    node: ast.AST | None = expr
+    while node is not None and not isinstance(node, ast.stmt):
+        node = ctx.symbols.parent.get(node)
+    return isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript | ast.Attribute)
+
+
+def _leaves_out(ctx: Context, expr: ast.AST, top: ast.AST) -> bool:
+    """Tests on the key around the cast, or an earlier `continue`, take the statistics out."""
+    node = expr
+    while node is not top:
+        parent = ctx.symbols.parent[node]
+        test = parent.test if isinstance(parent, ast.If | ast.IfExp) and node is not parent.test else None
+        if test is not None and (_asks_for_statistics(ctx, test) is not None or _SELECTS.search(ctx.str(test))):
+            return True
+        node = parent
+    return any(
+        isinstance(s, ast.If) and _asks_for_statistics(ctx, s.test) and any(isinstance(b, ast.Continue) for b in s.body)
+        for s in getattr(top, "body", [])
+        if isinstance(top, ast.For)
+    )
+
+
+def _table_of(ctx: Context, norms: BatchNorms, expr: ast.expr) -> str | None:
+    """Where the BatchNorm of the model is seen whose state dict, or buffers, an expression walks over."""
+    queue: list[tuple[ast.AST, Scope]] = [(expr, ctx.symbols.scope(expr))]
+    for _ in range(8):
+        if not queue:
+            return None
+        node, scope = queue.pop(0)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr in ("state_dict", "named_buffers", "buffers"):
+                return norms.where(node.func.value, scope)
+            if node.func.attr in _TABLES or node.func.attr == "copy":
+                queue.append((node.func.value, scope))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1:
+            queue.append((node.args[0], scope))
+        elif isinstance(node, ast.Name | ast.Attribute):
+            queue += [(r.expr, r.scope) for r in ctx.symbols.resolve(node, scope) if r.expr is not node]
+    return None

@@ -1,0 +1,2 @@
+import timm
+m = timm.create_model("resnet50_gn", pretrained=True).half()
