@@ -93,7 +93,7 @@ def read_text(path: Path, limit: int = 1 << 30) -> str:
         if size > limit:
             raise ArtifactError(f"{size} bytes: too large to be read whole", where=str(path))
         with open_bytes(path) as file:
-            raw = file.read(limit)
+            raw = file.read(size)  # what was measured; a read of `limit` would reserve all of it
     except OSError as error:
         raise ArtifactError(f"cannot be read: {error.strerror or error}", where=str(path)) from None
     text = raw.decode(detect_encoding(raw[:HEAD_BYTES]), errors="replace")

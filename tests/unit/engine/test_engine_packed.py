@@ -87,13 +87,15 @@ def test_the_whole_corpus_reads_alike(way: str, tmp_path: Path) -> None:
         assert told(read_evidence(kept)) == told(read_evidence(path)), path.name
 
 
-def test_a_carriage_return_of_a_progress_bar_ends_no_line(tmp_path: Path) -> None:
+def test_a_carriage_return_among_line_feeds_ends_no_line(tmp_path: Path) -> None:
     path = tmp_path / "l.log"
-    path.write_bytes(
-        LOG.replace("[01/02/2024-10:00:00] [I] Thr", " 50 %\r100 %\r[01/02/2024-10:00:00] [I] Thr").encode()
+    odd = LOG.replace("a<b>", "a\rb").replace(
+        "[01/02/2024-10:00:00] [I] Thr", " 50 %\r100 %\r[01/02/2024-10:00:00] [I] Thr"
     )
+    path.write_bytes(odd.encode())
     (run,) = read_file(path).runs
     assert (run.status, run.throughput_qps) == ("passed", 100.0)
+    assert [layer.name for layer in run.listings[0].layers] == ["a\rb"]
 
 
 def test_entities_of_a_name_are_left_alone_where_the_text_is_not_escaped(tmp_path: Path) -> None:
