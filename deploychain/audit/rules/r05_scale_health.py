@@ -1,62 +1,95 @@
-"""R05: no fixed band of scales is healthy."""
+"""R05: no fixed band of scales is healthy, and the scale is not set by hand."""
 
 # ruff: noqa: E501  (messages are one piece of text; nested tests read as patterns)
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
-from deploychain.audit.astnames import UNKNOWN, Scope, argument, dotted
+from deploychain.audit.astnames import Scope, argument, dotted, last_name
 from deploychain.audit.context import NOTE, WARNING, Context, Rule
 from deploychain.audit.finding import Finding
+from deploychain.audit.loss_scale import SCALER_NAME, is_scaler, number, scale_read
+from deploychain.audit.scaler_settings import settings
 
 _LOWEST_ALARM = 32  # a summed loss sits at 2^5..2^12 for good reason: an alarm below that is one about real trouble
+_SMALLEST_START = 16  # 2000 clean steps for each doubling: 26000 steps from here to 2^16
+_LARGEST_START = 2.0**24
+_EPOCH = re.compile(r"^(_?ep|_?epochs?|epoch_\w+|cur_epoch|n_epoch)$", re.IGNORECASE)
+_FIX_START = "GradScaler()  # starts at 65536 and finds its level in the first steps"
 
 
 def check(ctx: Context) -> Iterator[Finding]:
-    for call in ctx.amp.scaler_calls:
-        scope = ctx.symbols.scope(call)
-        first = 1 if (ctx.symbols.qual(call.func) or "") == "torch.amp.GradScaler" else 0
-        value = ctx.symbols.const(argument(call, first, "init_scale"), scope)
-        if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1:
-            yield ctx.finding(
-                "R05", call, WARNING,
-                f"init_scale={value:g} shrinks gradients instead of enlarging them: more of them round to zero in float16",
-                "GradScaler()  # starts at 65536 and finds its level in the first steps",
-            )  # fmt: skip
+    yield from _start(ctx)
     for node in ctx.symbols.nodes(ast.Compare):
         yield from _band(ctx, node)
+    yield from _set_by_hand(ctx)
+    yield from _made_again(ctx)
+
+
+def _start(ctx: Context) -> Iterator[Finding]:
+    for value, call, scope, power in settings(ctx, "init_scale"):
+        start = number(ctx, value, scope)
+        if start is None:
+            continue
+        start = 2.0 ** min(start, 200) if power else start
+        if 0 < start < 1:
+            yield ctx.finding(
+                "R05", call, WARNING,
+                f"init_scale={start:g} shrinks gradients instead of enlarging them: more of them round to zero in float16", _FIX_START,
+            )  # fmt: skip
+        elif 1 <= start < _SMALLEST_START:
+            yield ctx.finding(
+                "R05", call, WARNING,
+                f"init_scale={start:g} hardly scales at all, and the scale doubles only once in 2000 clean steps: small gradients round "
+                "to zero in float16 for the first tens of thousands of steps", _FIX_START,
+            )  # fmt: skip
+        elif start > _LARGEST_START:
+            yield ctx.finding(
+                "R05", call, WARNING,
+                f"init_scale={start:g}: float16 gradients end at 65504, so the first steps overflow and are skipped, one for each halving",
+                _FIX_START,
+            )  # fmt: skip
 
 
 def _band(ctx: Context, node: ast.Compare) -> Iterator[Finding]:
     scope = ctx.symbols.scope(node)
     parts = [node.left, *node.comparators]
+    found: list[tuple[bool, float]] = []  # (the scale is to be below, limit)
     for index, op in enumerate(node.ops):
         left, right = parts[index], parts[index + 1]
-        # scale < constant, constant > scale; or a band that asserts constant <= scale
-        for scale, bound, below in ((left, right, (ast.Lt, ast.LtE)), (right, left, (ast.Gt, ast.GtE))):
-            limit = ctx.symbols.const(bound, scope)
-            if (
-                limit is UNKNOWN
-                or not isinstance(limit, int | float)
-                or isinstance(limit, bool)
-                or limit < _LOWEST_ALARM
-            ):
-                continue
-            if not _is_scale(ctx, scale, scope):
-                continue
-            asserted = _asserted(ctx, node)
-            alarm = isinstance(op, below) and not asserted
-            required = asserted and not isinstance(op, below)
-            if alarm or required:
-                yield ctx.finding(
-                    "R05", node, NOTE,
-                    f"a loss scale below {limit:g} is taken for a fault, but the right level depends on the loss: a summed "
-                    "cross-entropy over 256 samples trains perfectly at 2^11, a large loss weight at 2^5",
-                    "judge the trend instead: a scale below 1, ten skipped steps in a row, or more than 1 % skipped over 1000 "
-                    "steps (deploychain.monitor does)",
-                )  # fmt: skip
+        kind = scale_read(ctx, left, scope)
+        if isinstance(op, ast.In | ast.NotIn) and isinstance(right, ast.Call) and last_name(right.func) == "range":
+            limit = number(ctx, right.args[0], scope) if len(right.args) > 1 else None
+            if kind and limit is not None and _level(kind, limit) >= _LOWEST_ALARM:
+                yield _fixed_band(ctx, node, _level(kind, limit))
                 return
+        for scale, bound, below in ((left, right, (ast.Lt, ast.LtE)), (right, left, (ast.Gt, ast.GtE))):
+            limit = number(ctx, bound, scope)
+            kind = scale_read(ctx, scale, scope) if limit is not None else ""
+            if limit is not None and kind and _level(kind, limit) >= _LOWEST_ALARM:
+                found.append((isinstance(op, below), _level(kind, limit)))
+    asserted = _asserted(ctx, node)
+    required = asserted or len(found) > 1 or _answer(ctx, node)
+    for below_limit, limit in found:
+        if (below_limit and not asserted and len(found) == 1) or (required and not below_limit):
+            yield _fixed_band(ctx, node, limit)
+            return
+
+
+def _level(kind: str, limit: float) -> float:
+    return 2.0 ** min(limit, 200) if kind == "log2" else limit
+
+
+def _fixed_band(ctx: Context, node: ast.expr, limit: float) -> Finding:
+    return ctx.finding(
+        "R05", node, NOTE,
+        f"a loss scale below {limit:g} is taken for a fault, but the right level depends on the loss: a summed "
+        "cross-entropy over 256 samples trains perfectly at 2^11, a large loss weight at 2^5",
+        "judge the trend instead: a scale below 1, ten skipped steps in a row, or more than 1 % skipped over 1000 "
+        "steps (deploychain.monitor does)",
+    )  # fmt: skip
 
 
 def _asserted(ctx: Context, node: ast.AST) -> bool:
@@ -67,16 +100,158 @@ def _asserted(ctx: Context, node: ast.AST) -> bool:
     return isinstance(parent, ast.Assert) or negated
 
 
-def _is_scale(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
-    if isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute):
-        return expr.func.attr == "get_scale" and ctx.amp.is_scaler(expr.func.value, scope)
-    text = dotted(expr)
-    if text is None:
+def _answer(ctx: Context, node: ast.AST) -> bool:
+    """The comparison is itself the verdict: returned, stored, or handed to assertTrue."""
+    parent = ctx.symbols.parent.get(node)
+    while isinstance(parent, ast.BoolOp):
+        parent = ctx.symbols.parent.get(parent)
+    if isinstance(parent, ast.Call):
+        return last_name(parent.func) in ("assertTrue", "append", "check", "bool")
+    return isinstance(parent, ast.Return | ast.Assign | ast.Dict)
+
+
+# -- the scale is set by hand ---------------------------------------------------------------------------------------
+
+
+def _set_by_hand(ctx: Context) -> Iterator[Finding]:
+    for call, scope in ctx.calls_named("update"):
+        value = argument(call, 0, "new_scale")
+        if value is None or not isinstance(call.func, ast.Attribute):
+            continue
+        text = dotted(call.func.value) or ""
+        named = any(k.arg == "new_scale" for k in call.keywords) and SCALER_NAME.search(text.rpartition(".")[2])
+        if (named or is_scaler(ctx, call.func.value, scope)) and _chosen(ctx, value, scope):
+            yield _by_hand(ctx, call)
+    for node in ctx.symbols.nodes(ast.Assign):
+        for target in node.targets:
+            held = isinstance(target, ast.Subscript) and getattr(target.slice, "value", None) == "scale"
+            if held and _state_of_scaler(ctx, target.value, ctx.symbols.scope(node)):
+                yield _by_hand(ctx, node)
+    for call, scope in ctx.calls_named("load_state_dict"):
+        if isinstance(call.func, ast.Attribute) and call.args and is_scaler(ctx, call.func.value, scope):
+            for ref in ctx.symbols.resolve(call.args[0], scope):
+                for key, value in (
+                    zip(ref.expr.keys, ref.expr.values, strict=True) if isinstance(ref.expr, ast.Dict) else ()
+                ):
+                    if isinstance(key, ast.Constant) and key.value == "scale" and _chosen(ctx, value, ref.scope):
+                        yield _by_hand(ctx, call)
+
+
+def _chosen(ctx: Context, value: ast.expr, scope: Scope, depth: int = 4) -> bool:
+    """A number, or something computed from numbers and the present scale; not what a checkpoint holds."""
+    if number(ctx, value, scope) is not None or scale_read(ctx, value, scope):
+        return True
+    if depth == 0:
         return False
-    return any(
-        b.value is not None and not b.loop and isinstance(b.value, ast.Call) and _is_scale(ctx, b.value, b.scope)
-        for b in ctx.symbols.bindings(text, scope)
+    if isinstance(value, ast.BinOp):
+        sides = (value.left, value.right)
+        return any(_chosen(ctx, s, scope, depth - 1) for s in sides)
+    if isinstance(value, ast.Call) and last_name(value.func) in (
+        "min",
+        "max",
+        "clip",
+        "clamp",
+        "float",
+        "tensor",
+        "full",
+        "full_like",
+        "minimum",
+        "maximum",
+    ):
+        inner = [*value.args, *(k.value for k in value.keywords if k.arg != "device")]
+        if isinstance(value.func, ast.Attribute):
+            inner.append(value.func.value)
+        return any(_chosen(ctx, a, scope, depth - 1) for a in inner)
+    if isinstance(value, ast.IfExp):
+        return any(_chosen(ctx, a, scope, depth - 1) for a in (value.body, value.orelse))
+    if dotted(value) is not None:
+        bindings = ctx.symbols.bindings(dotted(value) or "", scope)
+        return any(
+            b.value is not None and not b.loop and b.place is None and _chosen(ctx, b.value, b.scope, depth - 1)
+            for b in bindings
+        )
+    return False
+
+
+def _by_hand(ctx: Context, node: ast.AST) -> Finding:
+    return ctx.finding(
+        "R05", node, WARNING,
+        f"`{ctx.str(node)}` sets the loss scale by hand: the scaler has found the level at which gradients just do not overflow; below "
+        "it more of them round to zero, above it steps are skipped, and the clean steps are counted from zero again",
+        "scaler.update()  # no new_scale; when steps are skipped again and again, find the first gradient that is not finite",
+    )  # fmt: skip
+
+
+def _state_of_scaler(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
+    """A dictionary that came from scaler.state_dict() or goes into scaler.load_state_dict()."""
+    for ref in ctx.symbols.resolve(expr, scope):
+        call = ref.expr
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "state_dict":
+            return is_scaler(ctx, call.func.value, ref.scope)
+    text = dotted(expr)
+    return text is not None and any(
+        isinstance(c.func, ast.Attribute)
+        and bool(c.args)
+        and dotted(c.args[0]) == text
+        and is_scaler(ctx, c.func.value, s)
+        for c, s in ctx.calls_named("load_state_dict")
     )
+
+
+def _made_again(ctx: Context) -> Iterator[Finding]:
+    """A new scaler in every epoch of one training."""
+    for call in ctx.amp.scaler_calls:
+        scope = ctx.symbols.scope(call)
+        if ctx.amp.call_enabled(call, scope) is False:
+            continue
+        loop = _epoch_loop(ctx, call)
+        if (
+            loop is None
+            and isinstance(scope.node, ast.FunctionDef)
+            and scope.name != "__init__"
+            and _steps(ctx, scope.node)
+        ):
+            sites = ctx.symbols.call_sites(scope)
+            loops = [_epoch_loop(ctx, s) for s in sites]
+            loop = loops[0] if loops and None not in loops else None
+            if loop is not None and _makes_optimizer(ctx, scope.node):
+                continue
+        if loop is not None and not _makes_optimizer(ctx, loop):
+            yield ctx.finding(
+                "R05", call, WARNING,
+                "every epoch starts with a new GradScaler: the scale that was found is thrown away, the steps that calibrate it are skipped "
+                "again, and the count of clean steps starts from zero", "make the scaler once, before the first epoch",
+            )  # fmt: skip
+
+
+def _epoch_loop(ctx: Context, node: ast.AST) -> ast.For | None:
+    parent = ctx.symbols.parent.get(node)
+    while parent is not None and not isinstance(
+        parent, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
+    ):
+        if isinstance(parent, ast.For):
+            names = [n.id for n in ast.walk(parent.target) if isinstance(n, ast.Name)]
+            source = {last_name(n).lower() for n in ast.walk(parent.iter)}
+            if any(_EPOCH.match(n) for n in names) or any("epoch" in s for s in source):
+                return parent
+        parent = ctx.symbols.parent.get(parent)
+    return None
+
+
+def _steps(ctx: Context, node: ast.AST) -> bool:
+    return any(isinstance(n, ast.Call) and last_name(n.func) in ("step", "update") and isinstance(n.func, ast.Attribute)
+               and is_scaler(ctx, n.func.value, ctx.symbols.scope(n)) for n in ast.walk(node))  # fmt: skip
+
+
+def _makes_optimizer(ctx: Context, node: ast.AST) -> bool:
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Call):
+            name = ctx.symbols.qual(inner.func) or last_name(inner.func)
+            if (name.startswith("torch.optim.") and ".lr_scheduler" not in name) or re.search(
+                r"(make|build|create|get|init|configure)_\w*(optim|model|net)", last_name(inner.func), re.IGNORECASE
+            ):
+                return True
+    return False
 
 
 RULE = Rule(
@@ -94,5 +269,5 @@ RULE = Rule(
     bad="if scaler.get_scale() < 2**14:\n    raise RuntimeError('loss scale collapsed')",
     good="with deploychain.monitor(model, optimizer, scaler) as m:\n    ...\n    m.step(loss)  # reports R05 from the whole series",
     check=check,
-    trigger=r"get_scale|init_scale",
+    trigger=r"get_scale|init_scale|new_scale|GradScaler\(|[sS]caler\.update\([^)]|initial_scale_power|caler\w*\._scale|\[.scale.\]",
 )

@@ -6,38 +6,44 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from deploychain.audit.astnames import UNKNOWN, Scope, argument, dotted, last_name
+from deploychain.audit.astnames import Scope, dotted, last_name
 from deploychain.audit.context import NOTE, Context, Rule
 from deploychain.audit.finding import Finding
+from deploychain.audit.loss_scale import number
+from deploychain.audit.planned_steps import planned_steps
+from deploychain.audit.scaler_settings import settings
+from deploychain.audit.values import words
 
 _SHORTEST = 100  # at the ceiling about one step in `growth_interval` is skipped
+_NEVER = 500_000  # longer than all but the longest trainings
+_BATCH = words(
+    "batch_size batch bs bsz batchsize batch_sz train_batch_size train_bs per_device_train_batch_size per_gpu_batch_size "
+    "global_batch global_batch_size global_bs micro_batch micro_batch_size effective_batch effective_batch_size eff_batch "
+    "total_batch_size samples_per_gpu imgs_per_gpu images_per_gpu batch_per_gpu mini_batch minibatch_size n_batch"
+)
 
 
 def check(ctx: Context) -> Iterator[Finding]:
-    places: list[tuple[ast.Call, ast.expr | None]] = []
-    for call in ctx.amp.scaler_calls:
-        index = 4 if (ctx.symbols.qual(call.func) or "") == "torch.amp.GradScaler" else 3
-        places.append((call, argument(call, index, "growth_interval")))
+    for value, _, scope, _ in settings(ctx, "growth_interval"):
+        yield from _judge(ctx, value, scope)
     for call, scope in ctx.calls_named("set_growth_interval"):
-        if isinstance(call.func, ast.Attribute) and ctx.amp.is_scaler(call.func.value, scope) and call.args:
-            places.append((call, call.args[0]))
-    for call, value in places:
-        if value is not None:
-            yield from _judge(ctx, call, value)
+        if isinstance(call.func, ast.Attribute) and ctx.amp.is_scaler(call.func.value, scope):
+            for value in [*call.args, *(k.value for k in call.keywords)][:1]:
+                yield from _judge(ctx, value, scope)
 
 
-def _judge(ctx: Context, call: ast.Call, value: ast.expr) -> Iterator[Finding]:
-    scope = ctx.symbols.scope(call)
-    interval = ctx.symbols.const(value, scope)
+def _judge(ctx: Context, value: ast.expr, scope: Scope) -> Iterator[Finding]:
     fix = "GradScaler()  # growth_interval=2000"
-    if _uses_batch_size(ctx, value, scope):
+    basis = _basis(ctx, value, scope)
+    if basis:
         yield ctx.finding(
             "R06", value, NOTE,
-            f"growth_interval is computed from the batch size (`{ctx.str(value)}`): the scale depends on the size of the gradients, "
+            f"growth_interval is computed from the {basis} (`{ctx.str(value)}`): the scale depends on the size of the gradients, "
             "not on how many samples they come from", fix,
         )  # fmt: skip
         return
-    if not isinstance(interval, int | float) or isinstance(interval, bool):
+    interval = 2.0**63 if ctx.symbols.qual(value, scope) in ("sys.maxsize", "math.inf") else number(ctx, value, scope)
+    if interval is None:
         return
     if interval < _SHORTEST:
         yield ctx.finding(
@@ -46,68 +52,39 @@ def _judge(ctx: Context, call: ast.Call, value: ast.expr) -> Iterator[Finding]:
             f"{100 / max(interval, 1):.3g} % of all steps are skipped (0.05 % at 2000)", fix,
         )  # fmt: skip
         return
-    steps = _planned_steps(ctx)
+    steps = planned_steps(ctx)
     if steps is not None and interval > steps:
         yield ctx.finding(
             "R06", value, NOTE,
             f"growth_interval={interval:g} is longer than the whole training ({steps:g} steps): the scale can fall, but never "
             "grows again", fix,
         )  # fmt: skip
+    elif steps is None and interval >= _NEVER:
+        yield ctx.finding(
+            "R06", value, NOTE,
+            f"growth_interval={interval:g} is longer than almost any training: the scale can fall, but never grows again", fix,
+        )  # fmt: skip
 
 
-def _uses_batch_size(ctx: Context, value: ast.expr, scope: Scope) -> bool:
-    exprs = [value]
+def _basis(ctx: Context, value: ast.expr, scope: Scope) -> str:
+    """ "batch size" or "number of batches" where the interval is computed from it."""
+    exprs = [value, *(r.expr for r in ctx.symbols.resolve(value, scope))]
     text = dotted(value)
     if text is not None:
         exprs += [b.value for b in ctx.symbols.bindings(text, scope) if b.value is not None]
     for expr in exprs:
         for node in ast.walk(expr):
-            name = dotted(node) if isinstance(node, ast.Name | ast.Attribute) else None
-            leaf = (name or "").rpartition(".")[2].lower()
-            if leaf in (
-                "batch_size",
-                "batch",
-                "bs",
-                "batchsize",
-                "train_batch_size",
-                "per_device_train_batch_size",
-                "global_batch",
+            leaf = last_name(node).lower()
+            if leaf in _BATCH or (isinstance(node, ast.Constant) and node.value in _BATCH):
+                return "batch size"
+            if (
+                isinstance(node, ast.Call)
+                and last_name(node.func) == "len"
+                and node.args
+                and "loader" in ctx.str(node.args[0]).lower()
             ):
-                return True
-    return False
-
-
-def _planned_steps(ctx: Context) -> float | None:
-    """The number of steps, where the loop around scaler.step says it: `for step in range(500)`."""
-    best: float | None = None
-    for graph in ctx.graphs:
-        for node, _ in graph.events("scaler-step"):
-            total: float | None = 1
-            for loop in node.loops:
-                count = _loop_count(ctx, graph.loop_kinds[loop])
-                total = total * count if total is not None and count is not None else None
-            if total is None:
-                return None
-            if node.loops:
-                best = max(best or 0, total)
-    return best
-
-
-def _loop_count(ctx: Context, loop: ast.AST) -> float | None:
-    if not isinstance(loop, ast.For) or not isinstance(loop.iter, ast.Call):
-        return None
-    call = loop.iter
-    if last_name(call.func) in ("tqdm", "trange") and call.args:
-        inner = call.args[0]
-        if isinstance(inner, ast.Call):
-            call = inner
-    if last_name(call.func) not in ("range", "trange"):
-        return None
-    scope = ctx.symbols.scope(call)
-    values = [ctx.symbols.const(a, scope) for a in call.args]
-    if not values or any(v is UNKNOWN or not isinstance(v, int) for v in values):
-        return None
-    return float(values[0] if len(values) == 1 else values[1] - values[0])
+                return "number of batches"
+    return ""
 
 
 RULE = Rule(
@@ -125,5 +102,5 @@ RULE = Rule(
     bad="scaler = GradScaler(growth_interval=max(1000, batch_size // 16))",
     good='scaler = torch.amp.GradScaler("cuda")',
     check=check,
-    trigger=r"growth_interval|GradScaler\(",
+    trigger=r"growth_interval|GradScaler\(|GradScalerKwargs\(|loss_scale_window",
 )

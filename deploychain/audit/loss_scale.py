@@ -1,0 +1,105 @@
+"""Expressions that read the loss scale of a GradScaler, and what a scale is compared with."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from deploychain.audit.astnames import UNKNOWN, Scope, dotted, last_name
+from deploychain.audit.context import Context
+
+_SAME = frozenset({"float", "int", "abs", "round", "item", "cpu", "tensor", "detach"})
+_LOGS = frozenset({"log2"})
+SCALER_NAME = re.compile(r"scaler$", re.IGNORECASE)
+
+
+def scale_read(ctx: Context, expr: ast.expr, scope: Scope, depth: int = 5) -> str:
+    """ "scale", "log2" (of the scale), or "" where the expression is neither."""
+    if depth == 0:
+        return ""
+    if isinstance(expr, ast.NamedExpr):
+        return scale_read(ctx, expr.value, scope, depth - 1)
+    if isinstance(expr, ast.Call):
+        leaf = last_name(expr.func)
+        inside = expr.args[0] if expr.args else expr.func.value if isinstance(expr.func, ast.Attribute) else None
+        if leaf == "get_scale" and isinstance(expr.func, ast.Attribute):
+            return "scale" if is_scaler(ctx, expr.func.value, scope) else ""
+        if leaf in _SAME and inside is not None:
+            return scale_read(ctx, inside, scope, depth - 1)
+        if leaf in _LOGS and inside is not None:
+            return "log2" if scale_read(ctx, inside, scope, depth - 1) else ""
+        for ref in ctx.symbols.resolve(expr, scope):
+            if ref.expr is not expr and (kind := scale_read(ctx, ref.expr, ref.scope, depth - 1)):
+                return kind
+        return ""
+    if isinstance(expr, ast.Attribute) and expr.attr == "_scale":
+        return "scale" if is_scaler(ctx, expr.value, scope) else ""
+    if isinstance(expr, ast.Subscript) and isinstance(expr.slice, ast.Constant) and expr.slice.value == "scale":
+        for ref in ctx.symbols.resolve(expr.value, scope):
+            if isinstance(ref.expr, ast.Call) and last_name(ref.expr.func) == "state_dict":
+                owner = ref.expr.func
+                if isinstance(owner, ast.Attribute) and is_scaler(ctx, owner.value, ref.scope):
+                    return "scale"
+        return ""
+    text = dotted(expr)
+    if text is None:
+        return ""
+    for binding in ctx.symbols.bindings(text, scope):
+        if binding.value is None or binding.place is not None:
+            continue
+        if binding.loop:
+            if _collected(ctx, binding.value, depth):
+                return "scale"
+        elif kind := scale_read(ctx, binding.value, binding.scope, depth - 1):
+            return kind
+    if isinstance(expr, ast.Name) and ctx.symbols.parameter_scope(text, scope) is not None:
+        for ref in ctx.symbols.resolve(expr, scope):
+            if ref.expr is not expr and (kind := scale_read(ctx, ref.expr, ref.scope, depth - 1)):
+                return kind
+    return ""
+
+
+def is_scaler(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
+    """A GradScaler, or something that is named like one."""
+    if ctx.amp.is_scaler(expr, scope):
+        return True
+    text = dotted(expr)
+    if text is None or not SCALER_NAME.search(text.rpartition(".")[2]):
+        return False
+    refs = ctx.symbols.resolve(expr, scope)
+    return all(not isinstance(r.expr, ast.Call) or _amp_wrapper(r.expr) for r in refs)
+
+
+def _amp_wrapper(call: ast.Call) -> bool:
+    return bool(re.search(r"grad.?scaler|amp|native", last_name(call.func), re.IGNORECASE))
+
+
+def _collected(ctx: Context, expr: ast.expr, depth: int) -> bool:
+    """A list that scales are appended to."""
+    text = dotted(expr)
+    return text is not None and any(
+        isinstance(c.func, ast.Attribute)
+        and bool(c.args)
+        and dotted(c.func.value) == text
+        and scale_read(ctx, c.args[0], s, depth - 1) != ""
+        for c, s in ctx.calls_named("append")
+    )
+
+
+def number(ctx: Context, expr: ast.expr | None, scope: Scope) -> float | None:
+    """The number that an expression stands for, also as an element of a tuple, or inside float(...) or a tensor."""
+    if expr is None:
+        return None
+    if isinstance(expr, ast.Call) and last_name(expr.func) in ("tensor", "float", "full") and expr.args:
+        return number(ctx, expr.args[-1], scope)
+    value = ctx.symbols.const(expr, scope)
+    if value is UNKNOWN and isinstance(expr, ast.Subscript) and isinstance(expr.slice, ast.Constant):
+        table = ctx.symbols.const(expr.value, scope)
+        if isinstance(table, list) and isinstance(expr.slice.value, int) and expr.slice.value < len(table):
+            value = table[expr.slice.value]
+    if value is UNKNOWN and isinstance(expr, ast.IfExp):
+        both = [number(ctx, e, scope) for e in (expr.body, expr.orelse)]
+        return max((b for b in both if b is not None), default=None) if None not in both else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value

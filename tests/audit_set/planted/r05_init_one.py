@@ -1,0 +1,3 @@
+# expect: R05
+import torch
+scaler = torch.amp.GradScaler("cuda", init_scale=1.0)

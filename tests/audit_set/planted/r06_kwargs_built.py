@@ -1,0 +1,5 @@
+# expect: R06
+import torch
+kw = {}
+kw["growth_interval"] = 16
+scaler = torch.amp.GradScaler("cuda", **kw)
