@@ -130,6 +130,10 @@ def keys(symbols: Symbols, expr: ast.expr, scope: Scope, depth: int = 5) -> tupl
             more, all_known = keys(symbols, argument, symbols.scope(update), depth - 1)
             found += more
             known = known and all_known
+    for merged in _merged(symbols, text) if text else ():
+        more, all_known = keys(symbols, merged, symbols.scope(merged), depth - 1)
+        found += more
+        known = known and all_known
     return found, known
 
 
@@ -160,7 +164,16 @@ def value_of(symbols: Symbols, expr: ast.expr, key: str, scope: Scope) -> list[R
         found += [r for k in update.keywords if k.arg == key for r in symbols.resolve(k.value, symbols.scope(update))]
         for argument in update.args:
             found += value_of(symbols, argument, key, symbols.scope(update))
+    for merged in _merged(symbols, text) if text else ():
+        found += value_of(symbols, merged, key, symbols.scope(merged))
     return found
+
+
+def _merged(symbols: Symbols, text: str) -> Iterator[ast.expr]:
+    """`axes |= {...}`."""
+    for node in symbols.nodes(ast.AugAssign):
+        if isinstance(node.op, ast.BitOr) and dotted(node.target) == text:
+            yield node.value
 
 
 def _stored(symbols: Symbols, text: str) -> Iterator[tuple[ast.expr, ast.AST]]:

@@ -7,46 +7,128 @@ import ast
 import re
 from collections.abc import Iterator
 
-from deploychain.audit.astnames import Scope, keyword
-from deploychain.audit.context import NOTE, WARNING, Context, Rule
+from deploychain.audit.astnames import Scope
+from deploychain.audit.context import ERROR, NOTE, WARNING, Context, Rule
+from deploychain.audit.exports import Export, exports
 from deploychain.audit.finding import Finding
 
 DYNAMO_LOWEST = 18
 _CHECKS = re.compile(r"opset_import|checker\.check_model|InferenceSession|convert_version|onnx\.load")
+_OF_DYNAMO = ("dynamic_shapes", "custom_translation_table", "report", "optimize", "verify", "profile", "artifacts_dir")
 
 
 def check(ctx: Context) -> Iterator[Finding]:
-    for call, scope in ctx.calls("torch.onnx.export"):
-        opset = ctx.symbols.const(keyword(call, "opset_version"), scope)
-        if not isinstance(opset, int) or isinstance(opset, bool) or opset >= DYNAMO_LOWEST:
+    if "onnx" not in ctx.text:
+        return
+    compared = _compared(ctx)
+    for export in exports(ctx.symbols):
+        opsets = [v for v in export.values("opset_version") if isinstance(v, int) and not isinstance(v, bool)]
+        low = [v for v in opsets if v < DYNAMO_LOWEST]
+        if not low or compared:
             continue
-        given = keyword(call, "dynamo")
-        dynamo = ctx.symbols.const(given, scope) if given is not None else None
-        if dynamo is False:
+        if export.given("opset_version") is None and len(low) != len(opsets):
+            continue  # settings that are changed before they are used
+        given = export.values("dynamo")
+        if False in given and (True not in given or export.given("dynamo") is None or _chosen_together(export)):
             continue
-        if dynamo is True or _exported_program(ctx, call, scope):
+        if True in given or _implied(ctx, export):
             yield ctx.finding(
-                "R19", call, WARNING,
-                f"the dynamo exporter only tries to go below opset 18: with opset_version={opset} the file can stay at 18 (mean, pad, "
+                "R19", export.call, WARNING,
+                f"the dynamo exporter only tries to go below opset 18: with opset_version={max(low)} the file can stay at 18 (mean, pad, "
                 "normalize) or be invalid (split, chunk), both without an exception",
-                f"torch.onnx.export(..., opset_version=18, dynamo=True); where {opset} is needed: dynamo=False, then check the file",
+                f"torch.onnx.export(..., opset_version=18, dynamo=True); where {max(low)} is needed: dynamo=False, then check the file",
             )  # fmt: skip
-        elif given is None and not any(k.arg is None for k in call.keywords) and not _CHECKS.search(ctx.text):
+        elif (
+            not export.method
+            and not export.refs("dynamo")
+            and not export.unknown_rest()
+            and not _CHECKS.search(ctx.text)
+        ):
             yield ctx.finding(
-                "R19", call, NOTE,
+                "R19", export.call, NOTE,
                 f"from torch 2.9 on this call uses the dynamo exporter, which may leave the file at opset 18 in spite of "
-                f"opset_version={opset}, and nothing here looks at the file",
-                f"torch.onnx.export(..., opset_version={opset}, dynamo=False), then onnx.checker.check_model(path, full_check=True)",
+                f"opset_version={max(low)}, and nothing here looks at the file",
+                f"torch.onnx.export(..., opset_version={max(low)}, dynamo=False), then onnx.checker.check_model(path, full_check=True)",
             )  # fmt: skip
+    yield from _relabelled(ctx)
 
 
-def _exported_program(ctx: Context, call: ast.Call, scope: Scope) -> bool:
-    if not call.args:
+def _compared(ctx: Context) -> bool:
+    """The opset of the file is compared with what was asked for: the difference does not stay unseen."""
+    return any("opset_import" in ast.unparse(c) for c in ctx.symbols.nodes(ast.Compare)) or any(
+        isinstance(n, ast.Compare) and any(_opset(ctx, e, ctx.symbols.scope(n)) for e in (n.left, *n.comparators))
+        for n in ctx.symbols.nodes(ast.Compare)
+    )
+
+
+def _opset(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
+    if not isinstance(expr, ast.Name | ast.Call):
+        return False
+    return any("opset_import" in ast.unparse(r.expr) for r in ctx.symbols.resolve(expr, scope))
+
+
+def _chosen_together(export: Export) -> bool:
+    """`opset_version=20 if dynamo else 17, dynamo=dynamo`."""
+    given = export.given("opset_version")
+    return given is not None and isinstance(given[0], ast.IfExp)
+
+
+def _implied(ctx: Context, export: Export) -> bool:
+    """An exported program, or an argument that only the dynamo exporter has."""
+    if export.method or export.refs("dynamo"):
+        return False
+    if any(
+        r for name in _OF_DYNAMO for r in export.refs(name) if ctx.symbols.const(r.expr, r.scope) not in (None, False)
+    ):
+        return True
+    model = export.given("model")
+    return model is not None and any(_program(ctx, r.expr, r.scope) for r in ctx.symbols.resolve(*model))
+
+
+def _program(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
+    while isinstance(expr, ast.Call):
+        if (ctx.symbols.qual(expr.func, scope) or "") == "torch.export.export":
+            return True
+        if not (isinstance(expr.func, ast.Attribute) and expr.func.attr in ("run_decompositions", "module")):
+            return False
+        if expr.func.attr == "module":
+            return False
+        inner = ctx.symbols.resolve(expr.func.value, scope)
+        expr, scope = inner[0]
+    return False
+
+
+def _relabelled(ctx: Context) -> Iterator[Finding]:
+    """`model.opset_import[0].version = 13`: the number changes, the operators do not."""
+    if "opset_import" not in ctx.text or "make_model" in ctx.text:
+        return  # of a graph that is made here the label is what one says
+    for node in ctx.symbols.nodes(ast.Assign):
+        for target in node.targets:
+            if isinstance(target, ast.Attribute) and target.attr == "version" and _of_a_file(ctx, target.value):
+                yield _label(ctx, node)
+    for node in ctx.symbols.nodes(ast.Delete):
+        if any("opset_import" in ast.unparse(t) for t in node.targets):
+            yield _label(ctx, node)
+
+
+def _of_a_file(ctx: Context, holder: ast.expr) -> bool:
+    if isinstance(holder, ast.Subscript):
+        return "opset_import" in ast.unparse(holder.value)
+    if not isinstance(holder, ast.Name):
         return False
     return any(
-        isinstance(r.expr, ast.Call) and (ctx.symbols.qual(r.expr.func, r.scope) or "") == "torch.export.export"
-        for r in ctx.symbols.resolve(call.args[0], scope)
+        b.loop and b.value is not None and "opset_import" in ast.unparse(b.value)
+        for b in ctx.symbols.bindings(holder.id, ctx.symbols.scope(holder))
     )
+
+
+def _label(ctx: Context, node: ast.AST) -> Finding:
+    return ctx.finding(
+        "R19", node, ERROR,
+        "only the label of the opset is changed: the operators stay those of the opset that the file was written in, so it is invalid "
+        "or means something else (ReduceMean-18 takes its axes as an input, Split-18 has num_outputs)",
+        "onnx.version_converter.convert_version(model, 17), then onnx.checker.check_model(model, full_check=True)",
+    )  # fmt: skip
 
 
 RULE = Rule(
@@ -64,5 +146,5 @@ RULE = Rule(
     bad='torch.onnx.export(model, x, "m.onnx", opset_version=17, dynamo=True)',
     good='torch.onnx.export(model, x, "m.onnx", opset_version=17, dynamo=False)\nonnx.checker.check_model("m.onnx", full_check=True)',
     check=check,
-    trigger=r"onnx\.export|onnx import export",
+    trigger=r"onnx\.export|onnx import|to_onnx|opset_import|opset_version",
 )
