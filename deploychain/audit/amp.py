@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from deploychain.audit.astnames import UNKNOWN, Ref, Scope, dotted, keyword, last_name
+from deploychain.audit.astnames import Ref, Scope, dotted, keyword, last_name
 from deploychain.audit.frameworks import Frameworks, Region
 from deploychain.audit.symbols import Symbols
 
@@ -215,18 +215,20 @@ class Amp:
                 found.add(_DTYPES[name])
             elif isinstance(ref.expr, ast.Constant) and isinstance(ref.expr.value, str):
                 found.add(_DTYPE_WORDS.get(ref.expr.value.removeprefix("torch."), "?"))
-            elif isinstance(ref.expr, ast.Subscript) and isinstance(ref.expr.value, ast.Dict):
+            elif isinstance(ref.expr, ast.Subscript):
                 found.add(self._dict_dtype(ref.expr.value, ref.expr.slice, ref))
             else:
                 found.add("?")
         return found.pop() if len(found) == 1 else "?"
 
-    def _dict_dtype(self, table: ast.Dict, key: ast.expr, ref: Ref) -> str:
+    def _dict_dtype(self, table: ast.expr, key: ast.expr, ref: Ref) -> str:
+        """`DTYPES[name]` where the table and the name are written in the file."""
         value = self.symbols.const(key, ref.scope)
-        if value is not UNKNOWN:
-            for k, v in zip(table.keys, table.values, strict=True):
-                if isinstance(k, ast.Constant) and k.value == value:
-                    return self.dtype(v, ref.scope) or "?"
+        for held in self.symbols.resolve(table, ref.scope) if isinstance(value, str | bool | int) else ():
+            if isinstance(held.expr, ast.Dict):
+                for k, v in zip(held.expr.keys, held.expr.values, strict=True):
+                    if isinstance(k, ast.Constant) and k.value == value:
+                        return self.dtype(v, held.scope) or "?"
         return "?"
 
     # -- autocast -----------------------------------------------------------------------------------------------

@@ -1,29 +1,37 @@
 """R27: autocast that was asked for and is not on."""
 
-# ruff: noqa: E501, SIM102  (messages are one piece of text; nested tests read as patterns)
+# ruff: noqa: E501  (messages are one piece of text; nested tests read as patterns)
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from deploychain.audit.amp import AUTOCASTS
-from deploychain.audit.astnames import Scope, keyword, last_name
+from deploychain.audit.astnames import Scope, argument, dotted, keyword, last_name
 from deploychain.audit.context import ERROR, WARNING, Context, Rule
 from deploychain.audit.finding import Finding
 from deploychain.audit.frameworks import Region
+from deploychain.audit.threads import runs_a_model, started
+from deploychain.audit.values import MODEL_NAMES, words
+
+_DEVICE_TYPES = words("cuda cpu xpu hpu mps xla ipu mtia npu maia privateuseone")
+_RANKS = words("rank local_rank gpu gpu_id device_id cuda_id localrank")
 
 
 def check(ctx: Context) -> Iterator[Finding]:
     yield from _not_entered(ctx)
+    yield from _bad_device_type(ctx)
     yield from _regions(ctx)
+    yield from _frameworks(ctx)
 
 
 def _not_entered(ctx: Context) -> Iterator[Finding]:
-    """`torch.autocast("cuda")` as a statement, or `@autocast` without parentheses."""
-    for call, _ in ctx.calls(*AUTOCASTS):
-        if isinstance(ctx.symbols.parent.get(call), ast.Expr):
+    """`torch.autocast("cuda")` as a statement, a region that no `with` uses, or `@autocast` without parentheses."""
+    for call, scope in ctx.calls(*AUTOCASTS):
+        parent = ctx.symbols.parent.get(call)
+        if isinstance(parent, ast.Expr) or (isinstance(parent, ast.Assign) and _never_read(ctx, parent, scope)):
             yield ctx.finding(
-                "R27", call, ERROR, f"`{ctx.str(call)}` makes a region and throws it away: autocast stays off",
+                "R27", call, ERROR, f"`{ctx.str(call)}` makes a region that nothing enters: autocast stays off",
                 f"with {ctx.str(call)}:\n    ...",
             )  # fmt: skip
     for function in ctx.symbols.function_scopes:
@@ -36,75 +44,148 @@ def _not_entered(ctx: Context) -> Iterator[Finding]:
                 )  # fmt: skip
 
 
+def _never_read(ctx: Context, node: ast.Assign, scope: Scope) -> bool:
+    """A name that only this file can read, and that it never reads."""
+    target = node.targets[0]
+    if len(node.targets) != 1 or "backward" not in ctx.text:
+        return False
+    if isinstance(target, ast.Attribute) and dotted(target.value) == "self":
+        cls = ctx.symbols.class_of(scope)
+        if cls is None or getattr(cls.node, "bases", []):
+            return False
+        return not any(n.attr == target.attr and isinstance(n.ctx, ast.Load) for n in ctx.symbols.nodes(ast.Attribute))
+    return isinstance(target, ast.Name) and not any(
+        n.id == target.id and isinstance(n.ctx, ast.Load) for n in ctx.symbols.nodes(ast.Name)
+    )
+
+
+def _bad_device_type(ctx: Context) -> Iterator[Finding]:
+    """`torch.autocast("cuda:0")`, `torch.autocast(torch.device("cuda"))`: both raise."""
+    for call, scope in ctx.calls("torch.autocast"):
+        given = argument(call, 0, "device_type")
+        if given is None:
+            continue
+        for ref in ctx.symbols.resolve(given, scope):
+            value = ref.expr.value if isinstance(ref.expr, ast.Constant) else None
+            wrong = isinstance(value, str) and value not in _DEVICE_TYPES
+            made = isinstance(ref.expr, ast.Call) and ctx.symbols.qual(ref.expr.func, ref.scope) == "torch.device"
+            if wrong or made:
+                yield ctx.finding(
+                    "R27", call, ERROR,
+                    f"autocast takes the device type as a word (\"cuda\"), not `{ctx.str(ref.expr)}`: this raises",
+                    'torch.autocast("cuda", dtype=torch.float16)  # or device_type=device.type',
+                )  # fmt: skip
+                break
+
+
 def _regions(ctx: Context) -> Iterator[Finding]:
     devices: dict[Scope, set[str]] = {}
-    for node in ctx.symbols.nodes(ast.With, ast.AsyncWith, ast.FunctionDef):
-        if isinstance(node, ast.With | ast.AsyncWith):
-            for item in node.items:
-                region = ctx.amp.region(item.context_expr, ctx.symbols.scope(item.context_expr))
-                if region is not None and region.enabled is not False and not region.framework:
-                    yield from _region(ctx, region, item.context_expr, node.body, devices)
-        elif isinstance(node, ast.FunctionDef):
-            for decorator in node.decorator_list:
-                region = (
-                    ctx.amp.region(decorator, ctx.symbols.scope(decorator)) if isinstance(decorator, ast.Call) else None
-                )
-                if region is not None and region.enabled is not False and not region.framework:
-                    yield from _region(ctx, region, decorator, node.body, devices)
+    for node in ctx.symbols.nodes(ast.With, ast.AsyncWith, ast.FunctionDef, ast.AsyncFunctionDef):
+        places = (
+            [d for d in node.decorator_list if isinstance(d, ast.Call)]
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            else [i.context_expr for i in node.items]
+        )
+        for place in places:
+            region = ctx.amp.region(place, ctx.symbols.scope(place))
+            if region is not None and region.enabled is not False and not region.framework:
+                inside = ctx.symbols.scope(node.body[0])  # of a decorated function its own
+                yield from _region(ctx, region, place, node.body, devices, inside)
 
 
 def _region(
-    ctx: Context, region: Region, place: ast.expr, body: list[ast.stmt], devices: dict[Scope, set[str]]
+    ctx: Context,
+    region: Region,
+    place: ast.expr,
+    body: Sequence[ast.stmt],
+    devices: dict[Scope, set[str]],
+    scope: Scope,
 ) -> Iterator[Finding]:
-    scope = ctx.symbols.scope(place)
     if scope not in devices:
-        devices[scope] = _devices(ctx, scope)
-    if region.dtype == "fp32":
+        devices[scope] = _devices(ctx, [scope, ctx.symbols.module]) or _devices(ctx, _around(ctx, scope))
+    made = region.node if isinstance(region.node, ast.Call) and hasattr(region.node, "lineno") else place
+    if region.dtype in ("fp32", "fp64"):
+        if not _chosen_by_option(ctx, made):
+            wide = "float32" if region.dtype == "fp32" else "float64"
+            yield ctx.finding(
+                "R27", made, ERROR,
+                f"autocast with dtype=torch.{wide}: torch warns \"target dtype is not supported. Disabling autocast\" and casts nothing",
+                f'torch.autocast("{region.device if region.device in ("cuda", "cpu") else "cuda"}", dtype=torch.float16)',
+            )  # fmt: skip
+        return
+    here = devices[scope]
+    if region.device in ("cpu", "other") and here == {"cuda"}:
         yield ctx.finding(
-            "R27", place, ERROR,
-            "autocast with dtype=torch.float32: torch warns \"target dtype is not supported. Disabling autocast\" and runs everything in float32",
-            f'torch.autocast("{region.device if region.device != "?" else "cuda"}", dtype=torch.float16)',
+            "R27", made, ERROR,
+            f"this region is for {'CPU' if region.device == 'cpu' else 'other'} ops, but model and data are on CUDA: one region covers one "
+            "device type, so nothing is cast", 'torch.autocast("cuda", dtype=torch.float16)',
         )  # fmt: skip
         return
-    if region.device == "cpu" and devices[scope] == {"cuda"}:
+    if region.device == "cuda" and here and here <= {"cpu", "other"} and "cuda.is_available" not in ctx.text:
         yield ctx.finding(
-            "R27", place, ERROR,
-            "this region is for CPU ops, but model and data are on CUDA: one region covers one device type, so nothing is cast",
-            'torch.autocast("cuda", dtype=torch.float16)',
+            "R27", made, WARNING,
+            "this region is for CUDA ops, but the device here is another one: nothing is cast (a CUDA GradScaler disables itself as well)",
+            'torch.autocast("cpu", dtype=torch.bfloat16)  # the device type of model and data',
         )  # fmt: skip
         return
-    if region.device == "cuda" and devices[scope] == {"cpu"} and "cuda.is_available" not in ctx.text:
-        yield ctx.finding(
-            "R27", place, WARNING,
-            "this region is for CUDA ops, but the device here is the CPU: nothing is cast (a CUDA GradScaler disables itself as well)",
-            'torch.autocast("cpu", dtype=torch.bfloat16)',
-        )  # fmt: skip
-        return
-    thread = _thread(ctx, body)
-    if thread is not None:
-        yield ctx.finding(
-            "R27", thread, WARNING,
-            f"autocast belongs to a thread: what `{ctx.str(thread.func)}` starts inside this region runs without it, in float32",
-            "def worker(...):\n    with torch.autocast(\"cuda\"):\n        ...",
-        )  # fmt: skip
+    for call, target in started(ctx, body):
+        if runs_a_model(ctx, target):
+            yield ctx.finding(
+                "R27", call, WARNING,
+                f"autocast belongs to a thread: what `{ctx.str(call.func)}` starts inside this region runs without it, in float32",
+                "def worker(...):\n    with torch.autocast(\"cuda\"):\n        ...",
+            )  # fmt: skip
+            return
 
 
-def _devices(ctx: Context, scope: Scope) -> set[str]:
-    """Device types that this function or the module moves modules and tensors to."""
+def _chosen_by_option(ctx: Context, call: ast.AST) -> bool:
+    """`dtype=getattr(torch, args.dtype)`, `dtype=DTYPES[args.dtype]`: float32 is then one choice of the command line."""
+    expr = keyword(call, "dtype", "fast_dtype") or argument(call, 1) if isinstance(call, ast.Call) else None
+    if expr is None:
+        return False
+    for ref in ctx.symbols.resolve(expr, ctx.symbols.scope(call)):
+        made = ref.expr
+        key = made.slice if isinstance(made, ast.Subscript) else None
+        if isinstance(made, ast.Call) and made.args:
+            key = made.args[-1]
+        if key is not None and last_name(key) in ctx.symbols.configs.options():
+            return True
+    return False
+
+
+def _around(ctx: Context, scope: Scope) -> list[Scope]:
+    """The functions that may have placed what a function works on: the methods of its class, and its callers."""
+    cls = ctx.symbols.class_of(scope)
+    found = [f for f in ctx.symbols.function_scopes if cls is not None and f.owner is cls]
+    found += [ctx.symbols.scope(c) for c in ctx.symbols.call_sites(scope)]
+    return [scope, *found]
+
+
+def _devices(ctx: Context, scopes: Sequence[Scope]) -> set[str]:
+    """Device types that these functions move modules and tensors to."""
     found: set[str] = set()
     for call in ctx.symbols.calls:
         where = ctx.symbols.scope(call)
-        if where is not scope and where is not ctx.symbols.module:
+        if not any(where is s for s in scopes):
             continue
         if not isinstance(call.func, ast.Attribute) or ctx.symbols.qual(call.func) is not None:
             continue
         if call.func.attr == "cuda":
             found.add("cuda")
+        elif call.func.attr == "cpu" and (dotted(call.func.value) or "").rpartition(".")[2].lower() in MODEL_NAMES:
+            found.add("cpu")
         elif call.func.attr == "to":
             for expr in [*call.args[:1], keyword(call, "device")]:
                 if expr is not None and not _is_dtype(ctx, expr, where):
-                    found.add(ctx.amp.device(expr, where))
+                    found.add("cuda" if _is_rank(expr) else ctx.amp.device(expr, where))
     return found
+
+
+def _is_rank(expr: ast.expr) -> bool:
+    """`.to(0)`, `.to(local_rank)`: the number of a GPU."""
+    if isinstance(expr, ast.Constant):
+        return isinstance(expr.value, int)
+    return last_name(expr).lower() in _RANKS
 
 
 def _is_dtype(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
@@ -116,53 +197,29 @@ def _is_dtype(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
     )
 
 
-def _thread(ctx: Context, body: list[ast.stmt]) -> ast.Call | None:
-    for statement in body:
-        for node in ast.walk(statement):
-            if not isinstance(node, ast.Call):
-                continue
-            name = ctx.symbols.qual(node.func) or ""
-            leaf = last_name(node.func)
-            if name in ("threading.Thread",) and keyword(node, "target") is not None:
-                if not _enters_autocast(ctx, keyword(node, "target")):
-                    return node
-            elif leaf in ("submit", "map") and isinstance(node.func, ast.Attribute) and node.args:
-                if _is_thread_pool(ctx, node.func.value) and not _enters_autocast(ctx, node.args[0]):
-                    return node
-    return None
-
-
-def _is_thread_pool(ctx: Context, expr: ast.expr) -> bool:
-    for ref in ctx.symbols.resolve(expr, ctx.symbols.scope(expr)):
-        if isinstance(ref.expr, ast.Call):
-            name = ctx.symbols.qual(ref.expr.func, ref.scope) or ""
-            if name.endswith(("ThreadPoolExecutor", "pool.ThreadPool")):
-                return True
-    return False
-
-
-def _enters_autocast(ctx: Context, target: ast.expr | None) -> bool:
-    """The thread's function opens a region of its own, or does not run a model that this file shows."""
-    if target is None:
-        return True
-    function = ctx.symbols.local_function(target, ctx.symbols.scope(target))
-    node: ast.AST | None = function.node if function is not None else target if isinstance(target, ast.Lambda) else None
-    if node is None:
-        text = ctx.str(target).lower()
-        return not any(word in text for word in ("model", "net", "forward", "infer", "predict"))
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.With):
-            if any(ctx.amp.region(i.context_expr, ctx.symbols.scope(i.context_expr)) for i in inner.items):
-                return True
-    decorators = getattr(node, "decorator_list", [])
-    if any(ctx.amp.region(d, ctx.symbols.scope(d)) for d in decorators):
-        return True
-    calls_model = any(
-        isinstance(n, ast.Call)
-        and any(w in last_name(n.func).lower() for w in ("model", "net", "forward", "encoder", "replica"))
-        for n in ast.walk(node)
-    )
-    return not calls_model
+def _frameworks(ctx: Context) -> Iterator[Finding]:
+    """fp16 asked of a framework that is also told to stay on the CPU."""
+    for call in ctx.symbols.calls:
+        leaf, scope = last_name(call.func), ctx.symbols.scope(call)
+        if leaf not in ("Trainer", "Fabric", "Accelerator") and not leaf.endswith("TrainingArguments"):
+            continue
+        given = {k.arg: ctx.symbols.const(k.value, scope) for k in call.keywords}
+        half = (
+            given.get("precision") in (16, "16", "16-mixed")
+            or given.get("mixed_precision") == "fp16"
+            or given.get("fp16") is True
+        )
+        on_cpu = given.get("accelerator") == "cpu" or True in (
+            given.get("cpu"),
+            given.get("use_cpu"),
+            given.get("no_cuda"),
+        )
+        if half and on_cpu:
+            yield ctx.finding(
+                "R27", call, WARNING,
+                "float16 mixed precision is asked for on the CPU: it is refused, or replaced by bfloat16 or float32",
+                "bfloat16 on the CPU (\"bf16-mixed\", bf16=True), or train on a GPU",
+            )  # fmt: skip
 
 
 RULE = Rule(
@@ -179,5 +236,5 @@ RULE = Rule(
     bad='with torch.autocast("cpu"):\n    out = model(x.cuda())',
     good='with torch.autocast("cuda"):\n    out = model(x.cuda())',
     check=check,
-    trigger=r"autocast",
+    trigger=r"autocast|16-mixed|mixed_precision|fp16=True|precision=['\"]?16",
 )

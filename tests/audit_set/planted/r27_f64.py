@@ -1,0 +1,5 @@
+# expect: R27
+import torch
+def f(model, x):
+    with torch.autocast("cuda", dtype=torch.double):
+        return model(x)

@@ -1,0 +1,5 @@
+import torch
+def ctx(device):
+    if device == "cpu":
+        return torch.autocast("cpu", dtype=torch.bfloat16)
+    return torch.autocast("cuda", dtype=torch.float16)
