@@ -5,35 +5,33 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from deploychain.audit.amp import Amp
-from deploychain.audit.astnames import Scope, dotted, last_name
+from deploychain.audit.astnames import Ref, Scope, dotted, last_name
+from deploychain.audit.callees import callees
+from deploychain.audit.gradients import FUNCTIONS, READS, Gradients, linear, mentions_grad, touches_grad
 from deploychain.audit.symbols import Symbols
 from deploychain.audit.values import words
 
 _CLIP_NAME = re.compile(
     r"^_?(dispatch_|adaptive_)?clip_grad(ient)?s?(_?by)?(_?norm|_?value)?s?_?$|^(get_)?(total_)?grad(ient)?s?_norm$|^get_total_norm$"
 )
-_ZERO_NAME = re.compile(r"zero|reset_grad|clear_grad")
-_PARAMETER_NAMES = frozenset({"p", "param", "params", "parameter", "w", "weight", "v", "par"})
-# Linear in the gradient, so the same before and after unscaling; or a test that only asks for finiteness.
-_LINEAR = words(
-    "zero_ detach_ mul_ div_ copy_ clone to is_sparse coalesce numel size shape device dtype isnan isinf "
-    "isfinite data_ptr requires_grad_ element_size is_contiguous contiguous view is_sparse_csr "
-    "untyped_storage"
+_ZERO_NAME = re.compile(
+    r"(zero|reset|clear).*grad|grad.*(zero|reset|clear)|^_*zero$|^_*zero_?(all|out|opt\w*|them)$|^_foreach_zero_$"
 )
-_READS = words(
-    "norm abs clamp_ clamp clip_ clip add_ sub_ mean std var max min pow square sum sign sign_ sqrt item "
-    "cpu numpy tolist histc float masked_fill_ addcmul_ renorm renorm_ flatten ravel"
-)
-_FINITE_CHECKS = frozenset({"isnan", "isinf", "isfinite", "all_reduce", "allclose", "equal"})
+_LOGS = words("add_histogram Histogram")
+
+
+Item: TypeAlias = "str | list[Item] | None"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Event:
     """One thing that happens to gradients, scaler or optimiser.
 
-    kind: backward, scaler-step, optimizer-step, update, unscale, zero, clip, sched-step, opaque.
+    kind: backward, gradients (torch.autograd.grad), scaler-step, optimizer-step, update, unscale, zero, clip, reduce,
+        sched-step, opaque.
     key: the optimiser (or scaler for update) as written, mapped to the caller's names; "*" for any.
     """
 
@@ -52,21 +50,42 @@ class EventReader:
     def __init__(self, symbols: Symbols, amp: Amp) -> None:
         self.symbols = symbols
         self.amp = amp
+        self.gradients = Gradients(symbols)
+        self._callees: dict[int, list[Ref]] = {}
+        self._assigns_grad: dict[int, bool] = {}
 
     def of_call(self, call: ast.Call, scope: Scope, names: dict[str, str]) -> Event | None:
-        func = call.func
-        full = self.symbols.qual(func, scope)
-        if full == "torch.autograd.backward" and call.args:
-            return Event("backward", "*", call, scope, scaled=self.is_scaled(call.args[0], scope))
-        if isinstance(func, ast.Attribute):
-            event = self._method(call, func, scope, names)
+        for callee in self.callees(call, scope):
+            event = self._of_function(call, callee.expr, callee.scope, scope, names if callee.scope is scope else {})
             if event is not None:
                 return event
-        leaf = last_name(func)
+        return None
+
+    def callees(self, call: ast.Call, scope: Scope) -> list[Ref]:
+        key = id(call)
+        if key not in self._callees:
+            self._callees[key] = callees(self.symbols, call.func, scope)
+        return self._callees[key]
+
+    def _of_function(
+        self, call: ast.Call, func: ast.expr, where: Scope, scope: Scope, names: dict[str, str]
+    ) -> Event | None:
+        full = self.symbols.qual(func, where)
+        if full == "torch.autograd.backward":
+            tensors = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "tensors"), None)
+            if tensors is not None:
+                return Event("backward", "*", call, scope, scaled=self.is_scaled(tensors, scope))
+        if full == "torch.autograd.grad" and call.args and self._become_gradients(scope):
+            return Event("gradients", "*", call, scope, scaled=self.is_scaled(call.args[0], scope))
+        if isinstance(func, ast.Attribute):
+            event = self._method(call, func, where, scope, names)
+            if event is not None:
+                return event
+        leaf = (full or "").rpartition(".")[2] or last_name(func)
         if _CLIP_NAME.match(leaf) and not (full or "").startswith(("math.", "numpy.", "tensorflow.", "jax.")):
             if isinstance(func, ast.Attribute) and full is None:
-                kind = self.amp.framework.kind(func.value, scope)
-                if kind or self._has_method(func.value, scope):
+                kind = self.amp.framework.kind(func.value, where)
+                if kind or self._has_method(func.value, where):
                     return None  # Accelerate and Fabric unscale in there
             return Event("clip", "*", call, scope, detail=self.symbols.text(func))
         if _ZERO_NAME.search(leaf):
@@ -97,16 +116,30 @@ class EventReader:
     def _arguments(call: ast.Call) -> list[ast.expr]:
         return [*call.args, *(k.value for k in call.keywords)]
 
-    def _method(self, call: ast.Call, func: ast.Attribute, scope: Scope, names: dict[str, str]) -> Event | None:
+    def _become_gradients(self, scope: Scope) -> bool:
+        """The function puts gradients that it computed itself into `.grad`."""
+        if id(scope) not in self._assigns_grad:
+            self._assigns_grad[id(scope)] = any(
+                isinstance(t, ast.Attribute) and t.attr == "grad" and not isinstance(s.value, ast.Constant)
+                for s in self.symbols.nodes(ast.Assign)
+                if self.symbols.scope(s) is scope
+                for t in s.targets
+            )
+        return self._assigns_grad[id(scope)]
+
+    def _method(
+        self, call: ast.Call, func: ast.Attribute, where: Scope, scope: Scope, names: dict[str, str]
+    ) -> Event | None:
         attr, base = func.attr, func.value
         if attr == "backward":
             return self._backward(call, base, scope)
         if attr == "manual_backward":
-            return Event("backward", "*", call, scope, scaled=True, framework="Lightning")
+            plain = bool(call.args) and self.is_scaled(call.args[0], scope) is False
+            return Event("backward", "*", call, scope, scaled=True, detail="plain" * plain, framework="Lightning")
         if attr == "step":
-            if call.args and self.amp.is_scaler(base, scope):
+            if call.args and self.amp.is_scaler(base, where):
                 return Event("scaler-step", self.key(call.args[0], names), call, scope, detail=self.key(base, names))
-            if self.amp.is_scheduler(base, scope):
+            if self.amp.is_scheduler(base, where):
                 return Event(
                     "sched-step",
                     self.key(base, names),
@@ -114,18 +147,18 @@ class EventReader:
                     scope,
                     detail="metric" if call.args or call.keywords else "",
                 )
-            if self.amp.is_optimizer(base, scope):
+            if self.amp.is_optimizer(base, where):
                 return Event("optimizer-step", self.key(base, names), call, scope)
             return None
-        if attr == "update" and self.amp.is_scaler(base, scope):
+        if attr == "update" and self.amp.is_scaler(base, where):
             return Event("update", self.key(base, names), call, scope)
-        if attr == "unscale_" and call.args and self.amp.is_scaler(base, scope):
+        if attr == "unscale_" and call.args and self.amp.is_scaler(base, where):
             return Event("unscale", self.key(call.args[0], names), call, scope)
         if attr == "unscale_gradients":
             return Event("unscale", "*", call, scope)
         if attr in ("zero_grad", "zero_grad_"):
             return Event("zero", self.key(base, names), call, scope)
-        if attr == "clip_grad_norm_" and self.symbols.qual(func, scope) is None:
+        if attr == "clip_grad_norm_" and self.symbols.qual(func, where) is None:
             if self.amp.framework.kind(base, scope):
                 return Event("unscale", "*", call, scope)
             return (
@@ -133,30 +166,32 @@ class EventReader:
                 if dotted(base) in ("self", "cls")
                 else Event("clip", "*", call, scope, detail=self.symbols.text(func))
             )
-        if attr == "zero_" and self._is_grad(base, scope):
+        if attr == "zero_" and self.gradients.is_grad(base, scope):
             return Event("zero", "*", call, scope)
-        if attr in _READS:
-            grad = base
-            while (isinstance(grad, ast.Attribute) and grad.attr == "data") or _is_detach(grad):
-                grad = grad.value if isinstance(grad, ast.Attribute) else grad.func.value  # type: ignore[attr-defined]
-            if self._is_grad(grad, scope) and not self._only_finiteness(call):
-                return Event("clip", "*", call, scope, detail=f"{self.symbols.text(grad)}.{attr}()")
-        return None
+        return self._reads(call, attr, base, scope) if attr in READS else None
 
-    def _only_finiteness(self, node: ast.AST) -> bool:
-        parent = self.symbols.parent.get(node)
-        for _ in range(4):
-            if isinstance(parent, ast.Call) and last_name(parent.func) in _FINITE_CHECKS:
-                return True
-            parent = self.symbols.parent.get(parent) if parent is not None else None
-        return False
+    def _reads(self, call: ast.Call, attr: str, base: ast.expr, scope: Scope) -> Event | None:
+        grads = self.gradients
+        grad = grads.square(base, scope) or (base if grads.is_grad(base, scope) else None)
+        if grad is None or grads.harmless(call):
+            return None
+        if attr in ("add_", "sub_") and call.args and mentions_grad(call.args[0]):
+            return None  # a sum of gradients is still multiplied by the scale
+        if attr == "mean" and self._into_a_sum(call, grad):
+            return None
+        return Event("clip", "*", call, scope, detail=f"{self.symbols.text(grad)}.{attr}()")
+
+    def _into_a_sum(self, call: ast.Call, grad: ast.expr) -> bool:
+        """`p.grad.sub_(p.grad.mean(...))`: gradient centralisation."""
+        parent = self.symbols.parent.get(call)
+        return isinstance(parent, ast.Call) and last_name(parent.func) in ("sub_", "add_", "sub", "add")
 
     def _backward(self, call: ast.Call, base: ast.expr, scope: Scope) -> Event:
         kind = self.amp.framework.kind(base, scope)
         if kind:
-            return Event(
-                "backward", "*", call, scope, scaled=True if self.amp.framework.scaled(kind) else None, framework=kind
-            )
+            plain = bool(call.args) and self.is_scaled(call.args[0], scope) is False
+            scaled = True if self.amp.framework.scaled(kind) else None
+            return Event("backward", "*", call, scope, scaled=scaled, detail="plain" * plain, framework=kind)
         if call.args and dotted(call.args[0]) is not None and "loss" not in (dotted(base) or "").lower():
             return Event("backward", "*", call, scope, scaled=None)  # engine.backward(loss)
         return Event("backward", "*", call, scope, scaled=self.is_scaled(base, scope))
@@ -179,12 +214,10 @@ class EventReader:
             if text is not None and "scal" in text.rpartition(".")[2].lower():
                 unknown = True
         for binding in self.symbols.bindings(dotted(expr) or "", scope):
-            if binding.loop:
-                value = binding.value
-                if value is not None and any(
-                    isinstance(n, ast.Attribute) and n.attr == "scale" for n in ast.walk(value)
-                ):
-                    return True
+            if binding.loop and binding.value is not None:
+                for ref in self.symbols.resolve(binding.value, binding.scope):
+                    if any(isinstance(n, ast.Attribute) and n.attr == "scale" for n in ast.walk(ref.expr)):
+                        return True
         return None if unknown else False
 
     def of_assignment(self, statement: ast.stmt, scope: Scope) -> Event | None:
@@ -194,76 +227,39 @@ class EventReader:
                 if isinstance(target, ast.Attribute) and target.attr == "grad":
                     if isinstance(statement.value, ast.Constant) and statement.value.value is None:
                         return Event("zero", "*", target, scope)
-                    if self._is_grad(target, scope) and _touches_grad(statement.value) and not _linear(statement.value):
+                    if (
+                        self.gradients.is_grad(target, scope)
+                        and touches_grad(statement.value)
+                        and not linear(statement.value)
+                    ):
                         return Event("clip", "*", target, scope, detail=self.symbols.text(statement))
         elif isinstance(statement, ast.Delete):
             for target in statement.targets:
                 if isinstance(target, ast.Attribute) and target.attr == "grad":
                     return Event("zero", "*", target, scope)
-        elif isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add | ast.Sub):
-            target = statement.target
-            while isinstance(target, ast.Attribute) and target.attr == "data":
-                target = target.value
-            if self._is_grad(target, scope) and "grad" not in self.symbols.text(statement.value):
-                return Event("clip", "*", target, scope, detail=self.symbols.text(statement))
+        elif (
+            isinstance(statement, ast.AugAssign)
+            and isinstance(statement.op, ast.Add | ast.Sub)
+            and self.gradients.is_grad(statement.target, scope)
+            and not mentions_grad(statement.value)
+        ):
+            return Event("clip", "*", statement.target, scope, detail=self.symbols.text(statement))
         return None
 
     def is_grad_argument(self, call: ast.Call, scope: Scope) -> Event | None:
-        """`torch.norm(p.grad)`, `torch.linalg.vector_norm(p.grad.detach())`, `torch._foreach_norm(grads)`."""
-        full = self.symbols.qual(call.func, scope) or ""
-        if full.startswith("torch.") and full.rpartition(".")[2] in (
-            "norm",
-            "vector_norm",
-            "_foreach_norm",
-            "clamp",
-            "abs",
-            "max",
-        ):
-            for arg in call.args[:1]:
-                if self._are_grads(arg, scope):
-                    return Event("clip", "*", call, scope, detail=self.symbols.text(call))
-                grad = arg
-                while _is_detach(grad) or (isinstance(grad, ast.Attribute) and grad.attr == "data"):
-                    grad = grad.value if isinstance(grad, ast.Attribute) else grad.func.value  # type: ignore[attr-defined]
-                if self._is_grad(grad, scope):
-                    return Event("clip", "*", call, scope, detail=self.symbols.text(call))
-        return None
-
-    def _are_grads(self, expr: ast.expr, scope: Scope) -> bool:
-        """`[p.grad for p in model.parameters()]`, by name or as it is."""
-        return any(
-            isinstance(r.expr, ast.ListComp) and self._is_grad(r.expr.elt, self.symbols.scope(r.expr))
-            for r in self.symbols.resolve(expr, scope)
-        )
-
-    def _is_grad(self, expr: ast.AST, scope: Scope, depth: int = 3) -> bool:
-        """`.grad` of a parameter (not of an input, as in adversarial training), or an item of a list of them."""
-        if isinstance(expr, ast.Name):
-            return depth > 0 and any(
-                isinstance(r.expr, ast.ListComp | ast.GeneratorExp) and self._is_grad(r.expr.elt, r.scope, depth - 1)
-                for b in self.symbols.bindings(expr.id, scope)
-                if b.loop and isinstance(b.value, ast.Name)
-                for r in self.symbols.resolve(b.value, b.scope)
-            )
-        if not isinstance(expr, ast.Attribute) or expr.attr != "grad" or self.symbols.qual(expr, scope) is not None:
-            return False
-        text = dotted(expr.value)
-        if text is None:
-            return False
-        leaf = text.rpartition(".")[2]
-        if leaf in _PARAMETER_NAMES or (("." in text) and leaf in ("weight", "bias")):
-            return True
-        for binding in self.symbols.bindings(text, scope):
-            if (
-                binding.loop
-                and binding.value is not None
-                and any(
-                    isinstance(n, ast.Attribute) and n.attr in ("parameters", "named_parameters", "param_groups")
-                    for n in ast.walk(binding.value)
-                )
-            ):
-                return True
-        return False
+        """`torch.norm(p.grad)`, `_foreach_norm(grads)`, `writer.add_histogram(tag, p.grad)`, `all_reduce(p.grad)`."""
+        leaf = last_name(call.func)
+        if leaf in _LOGS:
+            found = any(self.gradients.is_grad(a, scope) for a in call.args)
+        elif leaf in FUNCTIONS and (self.symbols.qual(call.func, scope) or "").startswith("torch."):
+            found = any(self.gradients.is_grad(a, scope) or self.gradients.are_grads(a, scope) for a in call.args[:1])
+        elif leaf == "all_reduce" and call.args and self.gradients.is_grad(call.args[0], scope):
+            return Event("reduce", "*", call, scope)
+        else:
+            return None
+        if not found or self.gradients.harmless(call):
+            return None
+        return Event("clip", "*", call, scope, detail=self.symbols.text(call))
 
     def key(self, expr: ast.expr, names: dict[str, str]) -> str:
         """A name for an object that is the same in callers and callees."""
@@ -275,6 +271,57 @@ class EventReader:
             return names[head] + (f".{rest}" if rest else "")
         return text
 
+    def items(self, expr: ast.expr, scope: Scope, names: dict[str, str]) -> list[Item]:
+        """What a loop over an expression goes through, where the file shows it; else nothing.
+
+        `(opt_g, opt_d)`, `self.optimizers.values()`, `enumerate(opts)`, `zip(opts, nets)`: a key for each name, None
+        for what has none, a list for what is unpacked.
+        """
+        if isinstance(expr, ast.Call):
+            name = last_name(expr.func)
+            if name in ("values", "items") and isinstance(expr.func, ast.Attribute) and not expr.args:
+                return self._entries(expr.func.value, scope, names, pairs=name == "items")
+            inside = [self.items(a, scope, names) for a in expr.args]
+            if name == "zip" and inside and all(inside) and len({len(i) for i in inside}) == 1:
+                return [list(each) for each in zip(*inside, strict=True)]
+            if name == "enumerate" and inside:
+                return [[None, each] for each in inside[0]]
+            return inside[0] if name in ("list", "tuple", "reversed", "chain") and len(inside) == 1 else []
+        if isinstance(expr, ast.Tuple | ast.List):
+            return [self._item(e, names) for e in expr.elts]
+        return self._entries(expr, scope, names)
+
+    def _item(self, expr: ast.expr, names: dict[str, str]) -> Item:
+        if isinstance(expr, ast.Tuple | ast.List):
+            return [self._item(e, names) for e in expr.elts]
+        key = self.key(expr, names)
+        return key if key != "*" else None
+
+    def _entries(self, expr: ast.expr, scope: Scope, names: dict[str, str], *, pairs: bool = False) -> list[Item]:
+        """The entries of a list or dictionary that has a name."""
+        text = dotted(expr)
+        bindings = self.symbols.bindings(text, scope) if text is not None else []
+        if len(bindings) != 1 or bindings[0].loop or bindings[0].place is not None:
+            return []
+        table, home = bindings[0].value, self.key(expr, names)
+        found: list[Item] = []
+        if isinstance(table, ast.Dict):
+            for key, value in zip(table.keys, table.values, strict=True):
+                if not isinstance(key, ast.Constant):
+                    return []
+                entry = self._entry(value, f"{home}[{key.value!r}]", bindings[0].scope is scope)
+                found.append([None, entry] if pairs else entry)
+        elif isinstance(table, ast.List | ast.Tuple) and not pairs:
+            found = [self._entry(v, f"{home}[{i}]", bindings[0].scope is scope) for i, v in enumerate(table.elts)]
+        return found
+
+    def _entry(self, value: ast.expr, place: str, same: bool) -> Item:
+        """The name of an object that is in a list as well, else its place there."""
+        text = dotted(value)
+        if isinstance(value, ast.Tuple | ast.List):
+            return [self._entry(v, f"{place}[{i}]", same) for i, v in enumerate(value.elts)]
+        return text if text is not None and (same or text.startswith("self.")) else place
+
 
 _HARMLESS = words(
     "print isinstance len str save append dict format hasattr getattr id debug info save_checkpoint "
@@ -282,22 +329,10 @@ _HARMLESS = words(
 )
 
 
-def _is_detach(expr: ast.AST) -> bool:
-    return (
-        isinstance(expr, ast.Call)
-        and isinstance(expr.func, ast.Attribute)
-        and expr.func.attr in ("detach", "float", "clone", "to", "flatten", "view", "cpu")
-    )
-
-
-def _touches_grad(expr: ast.expr) -> bool:
-    return any(isinstance(n, ast.Attribute) and n.attr == "grad" for n in ast.walk(expr))
-
-
-def _linear(expr: ast.expr) -> bool:
-    """A multiple of a gradient, or a copy of it."""
-    if isinstance(expr, ast.BinOp) and isinstance(expr.op, ast.Mult | ast.Div):
-        return not any(isinstance(n, ast.Call) and last_name(n.func) in _READS for n in ast.walk(expr))
-    if isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute):
-        return expr.func.attr in _LINEAR
-    return isinstance(expr, ast.Attribute)
+def given_names(target: ast.expr, item: Item) -> dict[str, str]:
+    """The keys that the names of a loop target get from one item."""
+    if isinstance(target, ast.Name) and isinstance(item, str):
+        return {target.id: item}
+    if isinstance(target, ast.Tuple | ast.List) and isinstance(item, list) and len(target.elts) == len(item):
+        return {n: k for t, i in zip(target.elts, item, strict=True) for n, k in given_names(t, i).items()}
+    return {}

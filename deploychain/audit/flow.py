@@ -11,13 +11,28 @@ import ast
 from collections.abc import Iterable
 
 from deploychain.audit.amp import Amp
-from deploychain.audit.astnames import Scope, argument_for, dotted
-from deploychain.audit.events import EventReader
+from deploychain.audit.astnames import Scope, argument_for, dotted, last_name
+from deploychain.audit.conditions import (
+    about_amp,
+    about_skip,
+    assigned,
+    conditions,
+    holds_once,
+    periodic,
+    target_names,
+    written_out,
+)
+from deploychain.audit.events import EventReader, given_names
 from deploychain.audit.paths import Graph, Guard, Node
 from deploychain.audit.symbols import Symbols
+from deploychain.audit.trainsteps import is_a_step
+from deploychain.audit.values import words
 
 _MAX_NODES = 4000
 _MAX_DEPTH = 5
+_MAX_ROUNDS = 4  # of a loop that is written out
+_RUN_THEIR_ARGUMENT = words("map filter apply tree_map any all sorted")
+_EVENT_NAMES = words("backward manual_backward step update unscale_ zero_grad scale")
 
 
 class GraphBuilder:
@@ -89,8 +104,18 @@ class _Build:
     def graph(self) -> Graph:
         entry = self._node(0)
         self.returns.append([])
-        self._function(self.root, {}, [(entry, ())])
-        return Graph(self.root, self.nodes, self.loop_kinds, self.around, cut=len(self.nodes) > _MAX_NODES)
+        end = self._function(self.root, {}, [(entry, ())])
+        made = Graph(self.root, self.nodes, self.loop_kinds, self.around, cut=len(self.nodes) > _MAX_NODES)
+        if not made.cut and is_a_step(self.symbols, made):
+            made.implied = True
+            again = self._node(0, set(self.root.parameters) - {"self"})
+            self._link(end, again)
+            again.succ.append((entry, ()))
+            number = len(self.loop_kinds)
+            self.loop_kinds[number] = self.root.node
+            for node in self.nodes:
+                node.loops = (number, *node.loops)
+        return made
 
     def _function(self, scope: Scope, names: dict[str, str], frontier: list[Edge]) -> list[Edge]:
         self.stack.append(scope)
@@ -158,20 +183,28 @@ class _Build:
 
     def _simple(self, s: ast.stmt, frontier: list[Edge], scope: Scope, names: dict[str, str]) -> list[Edge]:
         frontier = self._expression(s, frontier, scope, names)
-        kills = _assigned(s)
+        kills = assigned(s)
         event = self.reader.of_assignment(s, scope)
         if event is None and not kills:
             return frontier
         node = self._node(s.lineno, kills)
         if event is not None:
             node.events.append(event)
+        if isinstance(s, ast.Assign) and isinstance(s.value, ast.Constant) and isinstance(s.value.value, bool):
+            node.sets = dict.fromkeys(kills, s.value.value)
         self._link(frontier, node)
         return [(node, ())]
 
     def _expression(self, root: ast.AST, frontier: list[Edge], scope: Scope, names: dict[str, str]) -> list[Edge]:
         """Events of an expression in the order of evaluation: arguments before the call."""
-        if isinstance(root, ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        if isinstance(root, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             return frontier
+        if isinstance(root, ast.Lambda):
+            call = self.symbols.parent.get(root)
+            runs = isinstance(call, ast.Call) and last_name(call.func) in _RUN_THEIR_ARGUMENT
+            return self._expression(root.body, frontier, scope, names) if runs else frontier
+        if isinstance(root, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) and self._trains(root, scope):
+            return self._comprehension(root, frontier, scope, names)
         if isinstance(root, ast.IfExp):
             return self._if(root.test, [root.body], [root.orelse], frontier, scope, names)
         for child in _children_in_order(root):
@@ -179,6 +212,64 @@ class _Build:
         if isinstance(root, ast.Call):
             frontier = self._call(root, frontier, scope, names)
         return frontier
+
+    def _trains(self, root: ast.AST, scope: Scope) -> bool:
+        """Something in a loop or comprehension steps, zeroes or runs a function of the file that does."""
+        return any(
+            isinstance(n, ast.Call)
+            and (
+                last_name(n.func) in _EVENT_NAMES
+                or (
+                    (inner := self.symbols.local_function(n.func, scope)) is not None
+                    and self.builder.interesting(inner)
+                )
+            )
+            for n in ast.walk(root)
+        )
+
+    def _comprehension(
+        self, root: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp,
+        frontier: list[Edge], scope: Scope, names: dict[str, str],
+    ) -> list[Edge]:  # fmt: skip
+        first = root.generators[0]
+        frontier = self._expression(first.iter, frontier, scope, names)
+        parts: list[ast.expr] = [*first.ifs]
+        for later in root.generators[1:]:
+            parts += [later.iter, *later.ifs]
+        parts += [root.key, root.value] if isinstance(root, ast.DictComp) else [root.elt]
+        every = self._each(first.target, first.iter, scope, names) if len(root.generators) == 1 else []
+        if every:
+            for given in every:
+                for part in parts:
+                    frontier = self._expression(part, frontier, scope, given)
+            return frontier
+        number = self._open_loop(root)
+        top = self._node(root.lineno, target_names(first.target))
+        self._link(frontier, top)
+        end: list[Edge] = [(top, ())]
+        for part in parts:
+            end = self._expression(part, end, scope, names)
+        again = self._node(root.lineno)
+        self._link(end, again)
+        again.succ.append((top, ()))
+        self.loops = self.loops[: self.loops.index(number)]
+        return [(again, ())]
+
+    def _each(self, target: ast.expr, values: ast.expr, scope: Scope, names: dict[str, str]) -> list[dict[str, str]]:
+        """The names of each round of a loop over a few objects that the file names, else nothing."""
+        items = self.reader.items(values, scope, names)
+        if not 2 <= len(items) <= _MAX_ROUNDS:
+            return []
+        rounds = [given for item in items if (given := given_names(target, item))]
+        return [{**names, **given} for given in rounds] if len(rounds) == len(items) else []
+
+    def _open_loop(self, node: ast.AST) -> int:
+        number = len(self.loop_kinds)
+        self.loop_kinds[number] = node
+        if self.loops:
+            self.around[number] = self.loops[-1]
+        self.loops = (*self.loops, number)
+        return number
 
     def _call(self, call: ast.Call, frontier: list[Edge], scope: Scope, names: dict[str, str]) -> list[Edge]:
         inner = self.symbols.local_function(call.func, scope)
@@ -218,7 +309,10 @@ class _Build:
     ) -> list[Edge]:  # fmt: skip
         frontier = self._expression(test, frontier, scope, names)
         node = self._node(test.lineno)
-        node.once = _holds_once(test)
+        node.once = holds_once(test)
+        node.amp, node.skip = about_amp(test), about_skip(test, self.symbols, scope)
+        node.periodic = periodic(test, self.symbols, scope)
+        test = written_out(test, self.symbols, scope)
         self._link(frontier, node)
         yes, no = conditions(test, True), conditions(test, False)
         outs: list[list[Edge]] = []
@@ -233,6 +327,7 @@ class _Build:
                 for expr in part:
                     edges = self._expression(expr, edges, scope, names)
             node.branches.append((start, len(self.nodes)))
+            node.leaves.append(not edges)
             outs.append(edges)
         self.guards = outer
         # After `if not amp: ...; continue` the rest runs only with amp.
@@ -247,13 +342,12 @@ class _Build:
         frontier: list[Edge], scope: Scope, names: dict[str, str],
     ) -> list[Edge]:  # fmt: skip
         frontier = self._expression(head, frontier, scope, names)
-        number = len(self.loop_kinds)
-        self.loop_kinds[number] = s
-        if self.loops:
-            self.around[number] = self.loops[-1]
+        every = self._each(target, head, scope, names) if target is not None and self._trains(s, scope) else []
+        if every:
+            return self._rounds(s, every, frontier, scope)
         outer_loops, outer_guards = self.loops, self.guards
-        self.loops = (*outer_loops, number)
-        kills = _names(target) if target is not None else set()
+        self._open_loop(s)
+        kills = target_names(target) if target is not None else set()
         top = self._node(s.lineno, kills)
         self._link(frontier, top)
         self.breaks.append([])
@@ -269,6 +363,18 @@ class _Build:
         if s.orelse:
             out = self._body(s.orelse, out, scope, names)
         return out
+
+    def _rounds(
+        self, s: ast.For | ast.AsyncFor | ast.While, every: list[dict[str, str]], frontier: list[Edge], scope: Scope
+    ) -> list[Edge]:
+        """`for opt in (opt_g, opt_d)`: the body once for each."""
+        self.breaks.append([])
+        for given in every:
+            self.continues.append([])
+            top = self._node(s.lineno, {n for n in given if n not in scope.parameters})
+            self._link(frontier, top)
+            frontier = self._body(s.body, [(top, ())], scope, given) + self.continues.pop()
+        return (self._body(s.orelse, frontier, scope, every[-1]) if s.orelse else frontier) + self.breaks.pop()
 
     def _try(self, s: ast.Try, frontier: list[Edge], scope: Scope, names: dict[str, str]) -> list[Edge]:
         entry = self._node(s.lineno)
@@ -291,78 +397,13 @@ class _Build:
         return out
 
 
-def conditions(test: ast.expr, holds: bool) -> tuple[Guard, ...]:
-    """What is known when a test is true or false, as normalised (text, truth) pairs."""
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return conditions(test.operand, not holds)
-    if isinstance(test, ast.BoolOp):
-        every = isinstance(test.op, ast.And)
-        if every == holds:
-            return tuple(g for value in test.values for g in conditions(value, holds))
-        return ((_text(test), holds),)
-    if isinstance(test, ast.Compare) and len(test.ops) == 1:
-        op, right = test.ops[0], test.comparators[0]
-        if (
-            isinstance(right, ast.Constant)
-            and right.value is None
-            and isinstance(op, ast.Is | ast.IsNot | ast.Eq | ast.NotEq)
-        ):
-            # `x is not None` and `x` are the same question for a scaler or an optimiser
-            return ((_text(test.left), holds == isinstance(op, ast.IsNot | ast.NotEq)),)
-        if isinstance(op, ast.NotEq | ast.IsNot | ast.NotIn):
-            flipped = {ast.NotEq: "==", ast.IsNot: "is", ast.NotIn: "in"}[type(op)]
-            return ((f"{_text(test.left)} {flipped} {_text(right)}", not holds),)
-    return ((_text(test), holds),)
-
-
-def _text(expr: ast.expr) -> str:
-    try:
-        return ast.unparse(expr)
-    except (RecursionError, ValueError):
-        return f"<{id(expr)}>"
-
-
-def _holds_once(test: ast.expr) -> bool:
-    """`step == 0`: true in one iteration of many."""
-    return (
-        isinstance(test, ast.Compare)
-        and len(test.ops) == 1
-        and isinstance(test.ops[0], ast.Eq)
-        and (
-            isinstance(test.comparators[0], ast.Constant)
-            and isinstance(test.comparators[0].value, int)
-            and not isinstance(test.comparators[0].value, bool)
-            and isinstance(test.left, ast.Name)
-            and test.left.id.lower().rpartition("_")[2]
-            in ("i", "step", "epoch", "idx", "it", "iteration", "iter", "batch")
-        )
-    )
-
-
-def _assigned(s: ast.stmt) -> set[str]:
-    found: set[str] = set()
-    if isinstance(s, ast.Assign):
-        for target in s.targets:
-            found |= _names(target)
-    elif isinstance(s, ast.AugAssign | ast.AnnAssign):
-        found |= _names(s.target)
-    return found
-
-
-def _names(target: ast.expr) -> set[str]:
-    if isinstance(target, ast.Tuple | ast.List):
-        return {n for e in target.elts for n in _names(e)}
-    if isinstance(target, ast.Starred):
-        return _names(target.value)
-    text = dotted(target)
-    return {text} if text else set()
-
-
 def _children_in_order(node: ast.AST) -> Iterable[ast.AST]:
     if isinstance(node, ast.Call):
         return [node.func, *node.args, *node.keywords]
     if isinstance(node, ast.Assign):
-        return [node.value]
+        return [node.value, *node.targets]
+    if isinstance(node, ast.DictComp):
+        return [*node.generators, node.key, node.value]
     if isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp):
         return [*node.generators, node.elt]
     return ast.iter_child_nodes(node)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,6 +12,7 @@ from deploychain.audit.astnames import Scope
 from deploychain.audit.events import Event
 
 Guard = tuple[str, bool]
+_CALL = re.compile(r"[\w\])]\(")
 _MAX_STATES = 6000  # of one search
 _BUDGET = 200_000  # of all searches in one graph: hand-written training code needs a few thousand
 
@@ -25,7 +27,12 @@ class Node:
     guards: tuple[Guard, ...] = ()
     loops: tuple[int, ...] = ()
     branches: list[tuple[int, int]] = field(default_factory=list)  # node numbers inside each branch of an `if`
+    leaves: list[bool] = field(default_factory=list)  # of each branch: it ends with return, continue, break or raise
     once: bool = False  # a condition that holds in one iteration only
+    amp: bool = False  # a condition that may ask whether there is a scaler
+    skip: bool = False  # a condition that asks whether the step was skipped
+    periodic: bool = False  # a condition that holds in every n-th iteration
+    sets: dict[str, bool] = field(default_factory=dict)  # names that are True or False from here on
 
 
 @dataclass
@@ -36,6 +43,7 @@ class Graph:
     inner_loops: dict[int, int]  # loop -> loop around it
     left: int = _BUDGET
     cut: bool = False  # the function has more statements than a graph takes
+    implied: bool = False  # one training step: the loop around it is in another file
 
     @property
     def exhausted(self) -> bool:
@@ -71,11 +79,13 @@ def search(
     stop: Callable[[Event], bool],
     *,
     strict: bool = False,
+    either: Callable[[Node], bool] | None = None,
 ) -> Path | None:
     """The first event that satisfies `goal` on some path after `event` with no `stop` event in between.
 
     At an `if` whose outcome is unknown and that holds a stop event in one branch, the path ends, unless `strict`: a
-    condition that cannot be compared is given the benefit of the doubt.
+    condition that cannot be compared is given the benefit of the doubt. Where `either` holds for the `if`, a branch
+    that holds a goal is followed nevertheless.
     """
     position = start.events.index(event)
     for later in start.events[position + 1 :]:
@@ -89,6 +99,7 @@ def search(
     stack: list[tuple[Node, dict[str, bool]]] = [(start, assumed)]
     seen: set[tuple[int, frozenset[Guard]]] = set()
     stops = [n.number for n in graph.nodes if any(stop(e) for e in n.events)]
+    goals = [n.number for n in graph.nodes if any(goal(e) for e in n.events)] if either is not None else []
     first = True
     graph.left -= len(graph.nodes) // 50  # looking for the stops is work as well
     while stack and graph.left > 0:
@@ -104,6 +115,8 @@ def search(
         if not first:
             if node.kills and known:
                 known = {t: v for t, v in known.items() if not _mentions(t, node.kills)}
+            if node.sets:
+                known = {**known, **{t: v for t, v in node.sets.items() if t in graph.asked_again}}
             ended = False
             for later in node.events:
                 if goal(later):
@@ -120,7 +133,7 @@ def search(
                 continue
             live.append((target, guards))
         if len(live) > 1 and node.branches and not strict and not node.once:
-            live = _doubtful(node, live, stops)
+            live = _doubtful(node, live, stops, goals if either is not None and either(node) else [])
         for target, guards in live:
             made = known if not guards else {**known, **{t: v for t, v in guards if t in graph.asked_again}}
             stack.append((target, made))
@@ -128,18 +141,23 @@ def search(
 
 
 def _doubtful(
-    node: Node, live: list[tuple[Node, tuple[Guard, ...]]], stops: list[int]
+    node: Node, live: list[tuple[Node, tuple[Guard, ...]]], stops: list[int], goals: list[int]
 ) -> list[tuple[Node, tuple[Guard, ...]]]:
-    """Of the ways out of an undecided `if`, those that lead into a branch with a stop event, if there is one."""
-    inside = [(a, b) for a, b in node.branches if any(a <= s < b for s in stops)]
-    if not inside:
+    """Of the ways out of an undecided `if`, those that lead into a branch with a stop event, if there is one.
+
+    A branch that leaves the way that all others go (`continue`) is no reason to think that the others have it too.
+    """
+    branches = list(zip(node.branches, node.leaves, strict=True))
+    inside = [(a, b) for (a, b), leaves in branches if not leaves and any(a <= s < b for s in stops)]
+    if not inside or node.skip:
         return live
+    inside += [(a, b) for (a, b), _ in branches if any(a <= g < b for g in goals)]
     return [(target, guards) for target, guards in live if any(a <= target.number < b for a, b in inside)]
 
 
 def _pure(text: str) -> bool:
     return (
-        "(" not in text
+        not _CALL.search(text)
         or text.startswith(("isinstance(", "hasattr(", "len("))
         or "is_available()" in text
         or "is_enabled()" in text

@@ -1,0 +1,60 @@
+"""What a call runs where the called name is not the function's own: aliases, partials, tables of functions."""
+
+from __future__ import annotations
+
+import ast
+
+from deploychain.audit.astnames import Ref, Scope, dotted, last_name
+from deploychain.audit.symbols import Symbols
+
+_MOST = 4  # a table with more entries says nothing about one call
+
+
+def callees(symbols: Symbols, func: ast.expr, scope: Scope) -> list[Ref]:
+    """The functions that a call expression may run, each as a name that means something in its scope.
+
+    `step = scaler.step; step(opt)`, `clip = partial(clip_grad_norm_, max_norm=1.0)`, `CLIP[mode](...)`,
+    `self.clip = clip_grad_norm_`, `(f if a else g)(x)`, `getattr(utils, f"clip_grad_{kind}_")(...)`.
+    """
+    own = [Ref(func, scope)]
+    if isinstance(func, ast.Name):
+        if func.id in symbols.imports or func.id in symbols.functions or func.id in symbols.classes:
+            return own
+    elif isinstance(func, ast.Attribute):
+        text = dotted(func)
+        if text is None or not symbols.bindings(text, scope):
+            return own
+    found: list[Ref] = []
+    for ref in symbols.resolve(func, scope):
+        found += _function(symbols, ref, 3)
+    return found if 0 < len(found) <= _MOST else own
+
+
+def _function(symbols: Symbols, ref: Ref, depth: int) -> list[Ref]:
+    expr = ref.expr
+    if isinstance(expr, ast.Name | ast.Attribute):
+        return [ref]
+    if depth == 0:
+        return []
+    if isinstance(expr, ast.Subscript):
+        return [
+            inner
+            for table in symbols.resolve(expr.value, ref.scope)
+            if isinstance(table.expr, ast.Dict)
+            for value in table.expr.values
+            for each in symbols.resolve(value, table.scope)
+            for inner in _function(symbols, each, depth - 1)
+        ]
+    if not isinstance(expr, ast.Call) or not expr.args:
+        return []
+    name = last_name(expr.func)
+    if name in ("partial", "compile"):
+        return [
+            inner for each in symbols.resolve(expr.args[0], ref.scope) for inner in _function(symbols, each, depth - 1)
+        ]
+    if name == "getattr" and len(expr.args) == 2 and isinstance(expr.args[1], ast.JoinedStr):
+        start = expr.args[1].values[0]
+        if isinstance(start, ast.Constant) and str(start.value).startswith("clip_grad"):
+            made = ast.Attribute(expr.args[0], "clip_grad_norm_", ast.Load())
+            return [Ref(ast.copy_location(made, expr), ref.scope)]
+    return []
