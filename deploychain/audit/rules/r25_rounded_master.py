@@ -4,54 +4,37 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
-from deploychain.audit.astnames import Scope, dotted, last_name, strip_module_calls
+from deploychain.audit.astnames import SELF_RETURNING, Scope, dotted, keyword, last_name, strip_module_calls
+from deploychain.audit.batchnorm import BatchNorms
 from deploychain.audit.context import WARNING, Context, Rule
 from deploychain.audit.finding import Finding
+from deploychain.audit.rules.half_roundtrips import is_full, parameters, quantised_after, rounded, state_dicts
+from deploychain.audit.rules.half_statistics import is_half
+
+_MODULE = re.compile(
+    r"(^|[._])(model|net|network|module|backbone|encoder|decoder|generator|discriminator|student|teacher|ema|classifier|"
+    r"detector|unet|vit|bert|resnet)\d*$",
+    re.IGNORECASE,
+)
+_METHODS = frozenset(
+    {"parameters", "state_dict", "eval", "train", "load_state_dict", "modules", "named_parameters", "named_modules"}
+)
 
 
 def check(ctx: Context) -> Iterator[Finding]:
-    if "half" not in ctx.text and "float16" not in ctx.text:
+    if not re.search(RULE.trigger, ctx.text):
         return
     done: set[int] = set()
     yield from _chains(ctx, done)
     yield from _walked(ctx, done)
-    yield from _state_dicts(ctx)
-    yield from _parameters(ctx)
-
-
-def _parameters(ctx: Context) -> Iterator[Finding]:
-    """`for p in model.parameters(): p.data = p.data.half().float()`, or p.copy_(p.half().float())."""
-    for node in ctx.symbols.nodes(ast.Assign, ast.Call):
-        if isinstance(node, ast.Assign):
-            target, value = node.targets[0], node.value
-            if not (isinstance(target, ast.Attribute) and target.attr == "data"):
-                continue
-        elif last_name(node.func) == "copy_" and isinstance(node.func, ast.Attribute) and node.args:
-            target, value = node.func.value, node.args[0]
-        else:
-            continue
-        source = _rounded(value)
-        name = (dotted(target) or "").removesuffix(".data")
-        if source is None or not name or (dotted(source) or "").removesuffix(".data") != name:
-            continue
-        for binding in ctx.symbols.bindings(name, ctx.symbols.scope(node)):
-            if binding.loop and binding.value is not None and any(
-                isinstance(n, ast.Attribute) and n.attr in ("parameters", "named_parameters", "state_dict")
-                for n in ast.walk(binding.value)
-            ):  # fmt: skip
-                yield _finding(ctx, node, ctx.str(source), node.lineno)
-                break
-
-
-def _rounded(value: ast.expr) -> ast.expr | None:
-    """The x of `x.half().float()`."""
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "float":
-        inner = value.func.value
-        if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr == "half":
-            return inner.func.value
-    return None
+    yield from _in_one_function(ctx, done)
+    yield from _in_one_class(ctx, done)
+    yield from _loaded_half(ctx, done)
+    for node, shown, line in (*parameters(ctx), *state_dicts(ctx)):
+        yield _finding(ctx, node, shown, line)
 
 
 def _finding(ctx: Context, node: ast.AST, shown: str, line: int) -> Finding:
@@ -65,46 +48,161 @@ def _finding(ctx: Context, node: ast.AST, shown: str, line: int) -> Finding:
 
 
 def _chains(ctx: Context, done: set[int]) -> Iterator[Finding]:
-    """model.half().float()"""
+    """model.half().float(), model.to(torch.float16).to(torch.float32)"""
     for call in ctx.symbols.calls:
-        if not (isinstance(call.func, ast.Attribute) and call.func.attr == "float" and not call.args):
-            continue
-        inner: ast.expr = call.func.value
-        while isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
-            if inner.func.attr == "half" and not inner.args:
-                if _is_module(ctx, inner.func.value, ctx.symbols.scope(call)):
-                    done.add(id(call))
-                    yield _finding(ctx, call, ctx.str(inner.func.value), call.lineno)
-                break
-            if inner.func.attr not in ("cuda", "cpu", "to", "eval", "train"):
-                break
-            inner = inner.func.value
+        scope = ctx.symbols.scope(call)
+        if isinstance(call.func, ast.Attribute) and is_full(ctx, call, scope):
+            inner = rounded(ctx, call)
+            if inner is not None and _is_module(ctx, strip_module_calls(inner), scope):
+                done.add(id(call))
+                yield _finding(ctx, call, ctx.str(inner), call.lineno)
 
 
 def _is_module(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
     if ctx.symbols.instance_class(expr, scope) is not None:
         return True
+    for ref in ctx.symbols.resolve(expr, scope):
+        made = strip_module_calls(ref.expr)
+        if isinstance(made, ast.Call):
+            name = ctx.symbols.qual(made.func, ref.scope) or last_name(made.func)
+            if (
+                name.startswith(("torchvision.models.", "timm.", "torch.nn.", "torch.hub."))
+                and "functional" not in name
+            ):
+                return True
+            if name.endswith(".from_pretrained"):
+                return True
     text = dotted(expr)
     if text is None:
         return False
-    leaf = text.rpartition(".")[2].lower()
+    return text in _used_as_modules(ctx) or _MODULE.search(text) is not None
+
+
+def _used_as_modules(ctx: Context) -> set[str]:
+    """Names on which a method is called that only modules have."""
+    return {
+        name
+        for call in ctx.symbols.calls
+        if isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS and (name := dotted(call.func.value))
+    }
+
+
+def _in_one_function(ctx: Context, done: set[int]) -> Iterator[Finding]:
+    """The same pair in the statements of one function, also where the walk does not come by or the dtype is a choice."""
+    halved: dict[tuple[int, str], ast.Call] = {}
+    widened: dict[tuple[int, str], ast.Call] = {}
     for call in ctx.symbols.calls:
-        if (
-            isinstance(call.func, ast.Attribute)
-            and call.func.attr
-            in (
-                "parameters",
-                "state_dict",
-                "eval",
-                "train",
-                "load_state_dict",
-                "modules",
-                "named_parameters",
-            )
-            and dotted(call.func.value) == text
-        ):
-            return True
-    return leaf in ("model", "net", "network", "module", "backbone", "encoder")
+        if not isinstance(call.func, ast.Attribute) or call.func.attr not in ("half", "float", "double", "to", "type"):
+            continue
+        scope = ctx.symbols.scope(call)
+        module = strip_module_calls(call.func.value)
+        text = dotted(module)
+        if text is None:
+            continue
+        key = (id(scope), text)
+        if is_half(ctx, call, scope):
+            if _is_module(ctx, module, scope) and _stays(ctx, call, text):
+                halved.setdefault(key, call)
+                first = widened.get(key)
+                loop = _loop_around(ctx, call)
+                if (
+                    first is not None
+                    and id(first) not in done
+                    and loop is not None
+                    and loop is _loop_around(ctx, first)
+                ):
+                    if not _exclusive(ctx, first, call) and not _exclusive(ctx, call, first):
+                        done.add(id(first))
+                        yield _finding(ctx, first, text, call.lineno)
+        elif is_full(ctx, call, scope):
+            widened.setdefault(key, call)
+            half = halved.get(key)
+            if half is None or id(call) in done or _exclusive(ctx, half, call) or _reloaded(ctx, half, call, text):
+                continue
+            if _stays(ctx, call, text):
+                done.add(id(call))
+                yield _finding(ctx, call, text, half.lineno)
+
+
+def _stays(ctx: Context, call: ast.Call, text: str) -> bool:
+    """`model.half()`, `model = model.half()`, `f(model.half())`: what is cast is the module that the name stands for."""
+    return "deepcopy" not in ctx.str(call.func) and not any(
+        isinstance(n, ast.Call) and last_name(n.func) not in SELF_RETURNING for n in ast.walk(call.func)
+    )
+
+
+def _loop_around(ctx: Context, node: ast.AST) -> ast.AST | None:
+    found: ast.AST | None = node
+    while found is not None and not isinstance(found, ast.For | ast.While | ast.FunctionDef):
+        found = ctx.symbols.parent.get(found)
+    return found if isinstance(found, ast.For | ast.While) else None
+
+
+_BEGINS = ("__init__", "setup", "__enter__", "on_validation_start", "on_validation_epoch_start", "on_test_start", "on_train_start",
+           "on_fit_start", "on_predict_start", "on_validation_begin", "on_evaluate_start")  # fmt: skip
+
+
+def _in_one_class(ctx: Context, done: set[int]) -> Iterator[Finding]:
+    """`self.model = model.half()` when it is made, `self.model.float()` in a later method; start and end of a hook."""
+    halved: dict[tuple[int, str], ast.Call] = {}
+    casts = []
+    for call in ctx.symbols.calls:
+        scope = ctx.symbols.scope(call)
+        cls = scope.owner
+        if cls is None or not isinstance(call.func, ast.Attribute):
+            continue
+        name = _kept_name(ctx, call, dotted(strip_module_calls(call.func.value)) or "")
+        own = name.startswith("self.") or name in ("pl_module", "trainer.model", "model")
+        if not own:
+            continue
+        if scope.name in _BEGINS and is_half(ctx, call, scope) and "deepcopy" not in ctx.str(call):
+            halved.setdefault((id(cls), name), call)
+        elif is_full(ctx, call, scope):
+            casts.append((call, call.func.value, (id(cls), name), scope.name))
+    for call, module, key, method in casts:
+        first = halved.get(key)
+        if first is None or id(call) in done or method in ("forward", ctx.symbols.scope(first).name):
+            continue
+        begins = ctx.symbols.scope(first).name
+        ends = begins.replace("start", "end").replace("begin", "end").replace("enter", "exit")
+        follows = key[1].startswith("self.") if begins == "__init__" else method == ends
+        if follows and _is_module(ctx, strip_module_calls(module), ctx.symbols.scope(call)):
+            done.add(id(call))
+            yield _finding(ctx, call, key[1], first.lineno)
+
+
+def _kept_name(ctx: Context, call: ast.Call, name: str) -> str:
+    """`self.model` of `self.model = model.half().cuda()`."""
+    node: ast.AST | None = ctx.symbols.parent.get(call)
+    while isinstance(node, ast.Call | ast.Attribute):
+        node = ctx.symbols.parent.get(node)
+    if isinstance(node, ast.Assign) and (dotted(node.targets[0]) or "").startswith("self."):
+        return dotted(node.targets[0]) or name
+    return name
+
+
+def _loaded_half(ctx: Context, done: set[int]) -> Iterator[Finding]:
+    """`from_pretrained(name, torch_dtype=torch.float16)`, then float(), to train or to quantise it."""
+    if "from_pretrained" not in ctx.text:
+        return
+    for call in ctx.symbols.calls:
+        scope = ctx.symbols.scope(call)
+        if id(call) in done or not isinstance(call.func, ast.Attribute) or not is_full(ctx, call, scope):
+            continue
+        name = dotted(strip_module_calls(call.func.value))
+        for ref in BatchNorms(ctx.symbols).origins(call.func.value, scope):
+            made = ref.expr
+            if not isinstance(made, ast.Call) or last_name(made.func) != "from_pretrained":
+                continue
+            half = ctx.amp.dtype(keyword(made, "torch_dtype", "dtype"), ref.scope) == "fp16"
+            if half and quantised_after(ctx, call, name or "") and not _peft(ctx):
+                done.add(id(call))
+                yield _finding(ctx, call, name or ctx.str(made.func), made.lineno)
+                break
+
+
+def _peft(ctx: Context) -> bool:
+    return any(v.startswith("peft") for names in ctx.symbols.imports.values() for v in names)
 
 
 def _walked(ctx: Context, done: set[int]) -> Iterator[Finding]:
@@ -120,7 +218,7 @@ def _walked(ctx: Context, done: set[int]) -> Iterator[Finding]:
         same = ctx.symbols.identity(module, scope)
         if text is None or same is None:
             continue
-        is_module = seen.result.module or _is_module(ctx, module, scope)
+        is_module = seen.result.module or _is_module(ctx, module, scope) or _MODULE.search(same[1]) is not None
         key = (seen.root, same)
         if seen.result.dtype == "fp16":
             if _kept(ctx, call, text):
@@ -139,6 +237,8 @@ def _walked(ctx: Context, done: set[int]) -> Iterator[Finding]:
 
 def _exclusive(ctx: Context, first: ast.AST, second: ast.AST) -> bool:
     """`model.half() if fp16 else model.float()`: never both."""
+    if _left(ctx, first, second):
+        return True
     chain: dict[int, ast.AST] = {}
     node, below = ctx.symbols.parent.get(first), first
     while node is not None:
@@ -155,75 +255,46 @@ def _exclusive(ctx: Context, first: ast.AST, second: ast.AST) -> bool:
     return False
 
 
+def _left(ctx: Context, first: ast.AST, second: ast.AST) -> bool:
+    """`if fp16: return model.half()`, with the second further down: the function was left."""
+    node, below = ctx.symbols.parent.get(first), first
+    while node is not None and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        if isinstance(node, ast.If) and below is not node.test:
+            branch = node.body if below in node.body else node.orelse
+            after = getattr(second, "lineno", 0) > (node.end_lineno or node.lineno)
+            if branch and isinstance(branch[-1], ast.Return | ast.Raise) and after:
+                return True
+        below, node = node, ctx.symbols.parent.get(node)
+    return False
+
+
 def _kept(ctx: Context, call: ast.Call, text: str) -> bool:
     """The half module replaces or is the original: not `copy = deepcopy(model).half()`."""
     return "deepcopy" not in ctx.str(call.func)
 
 
 def _reloaded(ctx: Context, first: ast.Call, second: ast.Call, text: str) -> bool:
-    """FP32 weights are loaded in between or directly after."""
-    scope = ctx.symbols.scope(second)
+    """FP32 weights are loaded in between or directly after, or the name stands for another module by then."""
+    scope, start = ctx.symbols.scope(second), first.lineno
+    if ctx.symbols.scope(first) is not scope:  # from the call that leads there
+        sites = [c.lineno for c in ctx.symbols.call_sites(ctx.symbols.scope(first)) if ctx.symbols.scope(c) is scope]
+        start = max((line for line in sites if line <= second.lineno), default=second.lineno)
     for call in ctx.symbols.calls:
         if (
-            ctx.symbols.scope(call) is scope
-            and first.lineno < call.lineno <= second.lineno + 3
-            and (
-                isinstance(call.func, ast.Attribute)
-                and call.func.attr == "load_state_dict"
-                and dotted(call.func.value) == text
-            )
+            isinstance(call.func, ast.Attribute)
+            and call.func.attr == "load_state_dict"
+            and ctx.symbols.scope(call) is scope
+            and start < call.lineno <= second.lineno + 3
+            and dotted(call.func.value) == text
         ):
             return True
-    for binding in ctx.symbols.bindings(text, scope):
-        if first.lineno < getattr(binding.node, "lineno", 0) <= second.lineno and binding.value is not None:
-            if not any(isinstance(n, ast.Name) and n.id == text for n in ast.walk(binding.value)):
-                return True
-    return False
-
-
-def _state_dicts(ctx: Context) -> Iterator[Finding]:
-    """{k: v.half() for ...} and {k: v.half().float() ...} of a state dict."""
-    for node in ctx.symbols.nodes(ast.DictComp):
-        if not isinstance(node, ast.DictComp) or not node.generators:
-            continue
-        source = node.generators[0].iter
-        if "state_dict" not in ctx.str(source):
-            continue
-        value = node.value
-        if (
-            isinstance(value, ast.Call)
-            and last_name(value.func) == "float"
-            and isinstance(value.func, ast.Attribute)
-            and isinstance(value.func.value, ast.Call)
-            and last_name(value.func.value.func) == "half"
-        ):
-            yield _finding(ctx, node, ctx.str(value), node.lineno)
-        elif _rounds(value, "half"):
-            yield from _loaded_back(ctx, node, source)
-
-
-def _rounds(value: ast.expr, method: str) -> bool:
-    return isinstance(value, ast.Call) and last_name(value.func) == method and not value.args
-
-
-def _loaded_back(ctx: Context, halved: ast.DictComp, source: ast.expr) -> Iterator[Finding]:
-    """`h = {k: v.half() ... model.state_dict()}`; `model.load_state_dict({k: v.float() ... h.items()})`."""
-    owners = {dotted(n.value) for n in ast.walk(source) if isinstance(n, ast.Attribute) and n.attr == "state_dict"} - {
-        None
-    }
-    for call in ctx.symbols.calls:
-        if not (isinstance(call.func, ast.Attribute) and call.func.attr == "load_state_dict" and call.args):
-            continue
-        if dotted(call.func.value) not in owners:
-            continue  # a copy, to measure the rounding
-        for ref in ctx.symbols.resolve(call.args[0], ctx.symbols.scope(call)):
-            widened = ref.expr
-            if not (isinstance(widened, ast.DictComp) and _rounds(widened.value, "float")):
-                continue
-            items = widened.generators[0].iter
-            table = items.func.value if isinstance(items, ast.Call) and isinstance(items.func, ast.Attribute) else items
-            if any(r.expr is halved for r in ctx.symbols.resolve(table, ref.scope)):
-                yield _finding(ctx, call, dotted(call.func.value) or "", halved.lineno)
+    return any(
+        b.scope is scope
+        and b.value is not None
+        and start < getattr(b.node, "lineno", 0) <= second.lineno
+        and not any(dotted(n) == text for n in ast.walk(b.value))
+        for b in ctx.symbols.bindings(text, scope)
+    )
 
 
 RULE = Rule(
@@ -240,5 +311,5 @@ RULE = Rule(
     bad="model.half().float()\nprepare_qat(model)",
     good="model.load_state_dict(load_file('weights.safetensors'))  # float32\nprepare_qat(model)",
     check=check,
-    trigger=r"\.half\b|float16",
+    trigger=r"\.half\b|float16|HalfTensor",
 )

@@ -1,0 +1,284 @@
+"""State dicts and single parameters that go to float16 and come back: R25's forms without a module call."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from deploychain.audit.astnames import Ref, Scope, dotted, last_name, returns
+from deploychain.audit.context import Context
+from deploychain.audit.rules.half_statistics import is_half
+
+_KEEPS = frozenset({"cuda", "cpu", "to", "eval", "train", "contiguous", "clone", "detach", "data", "requires_grad_"})
+_LOADS = frozenset({"load", "load_file", "load_state_dict_from_url", "safe_open"})
+_SAVES = frozenset({"save", "save_file", "save_model", "save_pretrained", "dump"})
+# What the rounded weights must not be the start of.
+_QUANTISES = frozenset(
+    {
+        "prepare_qat",
+        "prepare_qat_fx",
+        "prepare_qat_pt2e",
+        "prepare_pt2e",
+        "prepare_fx",
+        "prepare",
+        "quantize",
+        "quantize_",
+        "auto_quantize",
+        "calibrate",
+        "fit",
+        "backward",
+        "train",
+        "train_one_epoch",
+        "finetune",
+        "fine_tune",
+        "qat",
+        "ptq",
+    }
+)
+
+
+def is_full(ctx: Context, expr: ast.AST, scope: Scope) -> bool:
+    """`x.float()`, `x.double()`, `x.to(torch.float32)`."""
+    if not (isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute)):
+        return False
+    if expr.func.attr in ("float", "double"):
+        return not expr.args
+    if expr.func.attr not in ("to", "type", "astype"):
+        return False
+    given = [*expr.args, *(k.value for k in expr.keywords if k.arg == "dtype")]
+    return any(not isinstance(e, ast.Constant) and ctx.amp.dtype(e, scope) in ("fp32", "fp64") for e in given)
+
+
+def rounded(ctx: Context, expr: ast.AST) -> ast.expr | None:
+    """The x of `x.half().float()`, `x.to(torch.float16).cpu().to(torch.float32)`; of a conditional either way."""
+    if isinstance(expr, ast.IfExp):
+        return rounded(ctx, expr.body) or rounded(ctx, expr.orelse)
+    if isinstance(expr, ast.Call) and last_name(expr.func) in ("Parameter", "contiguous") and expr.args:
+        return rounded(ctx, expr.args[0])
+    scope = ctx.symbols.scope(expr)
+    widened = False
+    while isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute):
+        if widened and is_half(ctx, expr, scope):
+            return expr.func.value
+        if is_full(ctx, expr, scope):
+            widened = True
+        elif expr.func.attr not in _KEEPS:
+            return None
+        expr = expr.func.value
+    return None
+
+
+def casts_to(ctx: Context, expr: ast.AST, half: bool) -> bool:
+    """The expression is a value cast to float16 (or to float32), in one way of a conditional at least."""
+    if isinstance(expr, ast.IfExp):
+        return casts_to(ctx, expr.body, half) or casts_to(ctx, expr.orelse, half)
+    scope = ctx.symbols.scope(expr)
+    while isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute):
+        if is_half(ctx, expr, scope) if half else is_full(ctx, expr, scope):
+            return True
+        if expr.func.attr not in _KEEPS:
+            return False
+        expr = expr.func.value
+    return False
+
+
+def parameters(ctx: Context) -> Iterator[tuple[ast.AST, str, int]]:
+    """`p.data = p.data.half().float()`, `p.copy_(...)`, `m.weight.data = ...`, `sd[k] = sd[k].half().float()`."""
+    for node in ctx.symbols.nodes(ast.Assign, ast.Call):
+        if isinstance(node, ast.Assign):
+            target, value = node.targets[0], node.value
+        elif last_name(node.func) == "copy_" and isinstance(node.func, ast.Attribute) and node.args:
+            target, value = node.func.value, node.args[0]
+        else:
+            continue
+        source = rounded(ctx, value)
+        if source is None:
+            continue
+        name, text = _plain(ctx.str(target)), _plain(ctx.str(source))
+        same = name == text and _is_weight(ctx, target)
+        if same or (isinstance(target, ast.Subscript) and _item_of(ctx, source, target.value)):
+            yield node, ctx.str(source), node.lineno
+    yield from _two_loops(ctx)
+
+
+def _two_loops(ctx: Context) -> Iterator[tuple[ast.AST, str, int]]:
+    """`for p in model.parameters(): p.data = p.data.half()`, and the same with float() further down."""
+    halved: dict[str, ast.Assign] = {}
+    for node in sorted(ctx.symbols.nodes(ast.Assign), key=lambda n: n.lineno):
+        target = node.targets[0]
+        if not (isinstance(target, ast.Attribute) and target.attr == "data") or rounded(ctx, node.value) is not None:
+            continue
+        walked = _walked_over(ctx, dotted(target.value) or "", ctx.symbols.scope(node))
+        if walked is None:
+            continue
+        key = f"{id(ctx.symbols.scope(node))}{walked}"
+        if casts_to(ctx, node.value, True):
+            halved.setdefault(key, node)
+        elif key in halved and casts_to(ctx, node.value, False):
+            yield node, walked, halved[key].lineno
+
+
+def _plain(text: str) -> str:
+    return text.replace(".data", "").replace(".detach()", "")
+
+
+def _is_weight(ctx: Context, target: ast.expr) -> bool:
+    text = _plain(dotted(target) or "")
+    if text.rpartition(".")[2] in ("weight", "bias", "running_mean", "running_var"):
+        return True
+    if isinstance(target, ast.Subscript):
+        name = last_name(target.value).lower()
+        return any(w in name for w in ("state", "sd", "weights", "params", "ckpt"))
+    return _walked_over(ctx, text, ctx.symbols.scope(target)) is not None
+
+
+def _walked_over(ctx: Context, name: str, scope: Scope) -> str | None:
+    """`model.parameters()` of `for p in model.parameters()`."""
+    for binding in ctx.symbols.bindings(name, scope):
+        if binding.loop and binding.value is not None:
+            for n in ast.walk(binding.value):
+                if isinstance(n, ast.Attribute) and n.attr in ("parameters", "named_parameters", "state_dict"):
+                    return dotted(n.value) or "the model"
+    return None
+
+
+def _item_of(ctx: Context, source: ast.expr, table: ast.expr) -> bool:
+    """The v of `for k, v in sd.items(): sd[k] = v...`."""
+    for binding in ctx.symbols.bindings(dotted(source) or "", ctx.symbols.scope(source)):
+        value = binding.value
+        while isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.args:
+            value = value.args[0]
+        if not (binding.loop and isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute)):
+            continue
+        if value.func.attr == "items" and dotted(table) and dotted(value.func.value) == dotted(table):
+            return True
+    return False
+
+
+def state_dicts(ctx: Context) -> Iterator[tuple[ast.AST, str, int]]:
+    """State dicts that are halved and loaded back as float32: at once, through a variable, through a file."""
+    halves: list[ast.AST] = []
+    for node in ctx.symbols.nodes(ast.DictComp):
+        if rounded(ctx, node.value) is not None:
+            if _is_state(ctx, node.generators[0].iter):
+                yield node, ctx.str(node.value), node.lineno
+        elif casts_to(ctx, node.value, True) and _is_table(node.generators[0].iter):
+            halves.append(node)
+    for loop in (n for n in ctx.symbols.nodes(ast.For) if _is_table(n.iter)):
+        for s in (n for part in loop.body for n in ast.walk(part)):
+            if not (isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Subscript)):
+                continue
+            if casts_to(ctx, s.value, True) and rounded(ctx, s.value) is None:
+                halves.append(s)
+    halves += [c for c in ctx.symbols.calls if last_name(c.func) == "state_dict" and _of_half(ctx, c)]
+    if not halves:
+        return
+    for call in ctx.symbols.calls:
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "load_state_dict" and call.args:
+            yield from _loaded_back(ctx, call, halves)
+
+
+def _of_half(ctx: Context, call: ast.Call) -> bool:
+    """`model.half().state_dict()`"""
+    return isinstance(call.func, ast.Attribute) and casts_to(ctx, call.func.value, True)
+
+
+def _is_table(expr: ast.expr) -> bool:
+    return any(isinstance(n, ast.Attribute) and n.attr in ("items", "state_dict", "keys") for n in ast.walk(expr))
+
+
+def _is_state(ctx: Context, expr: ast.expr) -> bool:
+    """It goes over a state dict: by its name, or by what it was bound to."""
+    for node in ast.walk(expr):
+        text = last_name(node).lower() if isinstance(node, ast.Name | ast.Attribute) else ""
+        if "state" in text or text in ("sd", "weights", "ckpt", "checkpoint"):
+            return True
+        if isinstance(node, ast.Name) and any(
+            isinstance(n, ast.Attribute) and n.attr == "state_dict"
+            for r in ctx.symbols.resolve(node, ctx.symbols.scope(node))
+            for n in ast.walk(r.expr)
+        ):
+            return True
+    return False
+
+
+def _loaded_back(ctx: Context, call: ast.Call, halves: list[ast.AST]) -> Iterator[tuple[ast.AST, str, int]]:
+    """`h = {k: v.half() ... model.state_dict()}`; `model.load_state_dict({k: v.float() ... h.items()})`."""
+    assert isinstance(call.func, ast.Attribute)
+    scope = ctx.symbols.scope(call)
+    target = dotted(call.func.value) or ""
+    for ref in ctx.symbols.resolve(call.args[0], scope):
+        loaded, table = ref.expr, ref.expr
+        widened = isinstance(loaded, ast.DictComp) and casts_to(ctx, loaded.value, False)
+        if isinstance(loaded, ast.DictComp):
+            items = loaded.generators[0].iter
+            table = items.func.value if isinstance(items, ast.Call) and isinstance(items.func, ast.Attribute) else items
+        origins = ctx.symbols.resolve(table, ref.scope)
+        same = next((h for h in halves if any(r.expr is h for r in origins)), None)
+        if same is not None and (target in _owners(same) or (widened and quantised_after(ctx, call, target))):
+            yield call, target, getattr(same, "lineno", 0)
+            return
+        files = [f for r in origins if (f := _loaded_from(ctx, r)) is not None]
+        if not files or not quantised_after(ctx, call, target):
+            continue
+        for half in halves:
+            if widened or any(ast.dump(f) in _saved_to(ctx, half) for f in files):
+                yield call, target, getattr(half, "lineno", 0)
+                return
+
+
+def _owners(halved: ast.AST) -> set[str]:
+    return {
+        dotted(n.value) or ""
+        for n in ast.walk(halved)
+        if isinstance(n, ast.Attribute) and n.attr == "state_dict" and dotted(n.value)
+    }
+
+
+def _loaded_from(ctx: Context, ref: Ref, depth: int = 4) -> ast.expr | None:
+    """The file of `torch.load(path)["model"]`, also of `checkpoint["model"]` where that was loaded before."""
+    expr: ast.expr = ref.expr
+    while isinstance(expr, ast.Subscript | ast.Attribute):
+        expr = expr.value
+    if isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute) and expr.func.attr in ("get", "pop"):
+        return _loaded_from(ctx, Ref(expr.func.value, ref.scope), depth - 1)
+    if isinstance(expr, ast.Call) and last_name(expr.func) in _LOADS and expr.args:
+        return expr.args[0]
+    for found in ctx.symbols.resolve(expr, ref.scope) if isinstance(expr, ast.Name) and depth else ():
+        if found.expr is not expr and (path := _loaded_from(ctx, found, depth - 1)) is not None:
+            return path
+    return None
+
+
+def _saved_to(ctx: Context, halved: ast.AST) -> set[str]:
+    """The files that a halved state dict is written to, as expressions."""
+    found = set()
+    for call in ctx.symbols.calls:
+        if last_name(call.func) in _SAVES and len(call.args) > 1:
+            scope = ctx.symbols.scope(call)
+            if any(r.expr is halved or halved in ast.walk(r.expr) for r in ctx.symbols.resolve(call.args[0], scope)):
+                found.add(ast.dump(call.args[1]))
+    return found
+
+
+def quantised_after(ctx: Context, node: ast.AST, name: str) -> bool:
+    """The function goes on to quantise or train the model, or the one that it returns the model to."""
+    scope = ctx.symbols.scope(node)
+    if _works_on(ctx, scope, getattr(node, "lineno", 0)):
+        return True
+    if any(dotted(r) == name for r in returns(scope)) or name.startswith("self."):
+        sites = ctx.symbols.call_sites(scope)
+        return any(_works_on(ctx, ctx.symbols.scope(c), c.lineno) for c in sites)
+    return False
+
+
+def _works_on(ctx: Context, scope: Scope, line: int) -> bool:
+    for call in ctx.symbols.calls:
+        if call.lineno < line or ctx.symbols.scope(call) is not scope:
+            continue
+        leaf = last_name(call.func)
+        if leaf in _QUANTISES and not (call.args and isinstance(call.args[0], ast.Constant)):
+            return True
+        if (ctx.symbols.qual(call.func, scope) or "").startswith("torch.optim."):
+            return True
+    return False
