@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from deploychain.audit.astnames import dotted
 from deploychain.audit.context import ERROR, Context, Rule
 from deploychain.audit.events import Event
 from deploychain.audit.finding import Finding
@@ -17,25 +18,30 @@ def check(ctx: Context) -> Iterator[Finding]:
     for graph in ctx.graphs:
         if not any(_enabled(ctx, e) for _, e in graph.events("scaler-step")):
             continue
-        for node, event in graph.events("backward"):
-            if event.scaled is not False or id(event.node) in done or _alternative(graph, node):
+        for node, event in graph.events("backward", "gradients"):
+            by_framework = bool(event.framework) and event.detail == "plain"
+            if id(event.node) in done or not (
+                by_framework or (event.scaled is False and not _alternative(graph, node))
+            ):
                 continue
             path = search(
                 graph, node, event,
                 goal=lambda e: e.kind == "scaler-step" and _enabled(ctx, e),
                 stop=lambda e: e.kind in ("optimizer-step", "opaque"),
+                either=lambda n: True,
             )  # fmt: skip
-            if path is None:
+            if path is None or (by_framework and not _own_scaler(ctx, path.goal)):
                 continue
             done.add(id(event.node))
             scaler = path.goal.detail if path.goal.detail != "*" else "scaler"
             shown = _loss_text(ctx, event)
+            what = f"{shown}.backward()" if event.kind == "backward" and not by_framework else ctx.str(event.node)
             yield ctx.finding(
                 "R02", event.node, ERROR,
-                f"`{shown}.backward()` is not scaled, but `{scaler}.step` follows: it raises \"Attempted step but _scale is "
+                f"`{what}` is not scaled, but `{scaler}.step` follows: it raises \"Attempted step but _scale is "
                 "None\" the first time, and where something else was scaled before, it divides these gradients by the scale "
                 "(65536) and nothing is learnt",
-                f"{scaler}.scale({shown}).backward()",
+                f"{scaler}.scale({shown}).backward()" if what.endswith(".backward()") else f"{scaler}.scale({shown})",
             )  # fmt: skip
     yield from _frameworks(ctx, done)
 
@@ -43,7 +49,10 @@ def check(ctx: Context) -> Iterator[Finding]:
 def _loss_text(ctx: Context, event: Event) -> str:
     node = event.node
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "backward":
-        return ctx.str(node.func.value)
+        if not node.args or dotted(node.func.value) not in ("torch.autograd", "autograd"):
+            return ctx.str(node.args[0] if event.framework and node.args else node.func.value)
+    if isinstance(node, ast.Call) and node.args:
+        return ctx.str(node.args[0])
     return "loss"
 
 
@@ -54,9 +63,20 @@ def _enabled(ctx: Context, event: Event) -> bool:
     return True
 
 
+def _own_scaler(ctx: Context, step: Event) -> bool:
+    """The step belongs to a scaler that this file makes, not to that of the framework."""
+    node = step.node
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and any(
+        ctx.amp.is_scaler_call(r.expr, r.scope) for r in ctx.symbols.resolve(node.func.value, step.scope)
+    )  # fmt: skip
+
+
 def _alternative(graph: Graph, node: Node) -> bool:
-    """The other branch of an `if` around this backward has a scaled one: two roads, the right one each."""
+    """The other branch of an `if` around this backward has a scaled one: two roads, the right one each. That is no
+    excuse where one run takes both: `if (i + 1) % accum == 0`."""
     for branch in graph.nodes:
+        if branch.periodic:
+            continue
         for position, (start, end) in enumerate(branch.branches):
             if start <= node.number < end:
                 for other, (first, last) in enumerate(branch.branches):

@@ -17,7 +17,7 @@ def check(ctx: Context) -> Iterator[Finding]:
     done: set[int] = set()
     for graph in ctx.graphs:
         groups = list(_by_parameters(ctx, graph))
-        for node, event in graph.events("backward"):
+        for node, event in graph.events("backward", "gradients"):
             if event.scaled is not True or not (graph.events("scaler-step") or event.framework):
                 continue
             for clips, unscales in groups:
@@ -26,6 +26,7 @@ def check(ctx: Context) -> Iterator[Finding]:
                     graph, node, event,
                     goal=lambda e, clips=clips, passed=passed: id(e) in clips and id(e.node) not in done | passed,  # type: ignore[misc]
                     stop=lambda e, unscales=unscales: e.kind in ("scaler-step", "optimizer-step", "opaque") or id(e) in unscales,  # type: ignore[misc]
+                    either=lambda n: not n.amp,
                 ):  # fmt: skip
                     later = event.framework or search(
                         graph, path.node, path.goal,
