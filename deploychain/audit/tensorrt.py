@@ -18,6 +18,10 @@ _RELEASE = re.compile(
     r"(?:[:=~><-]{0,2}|/)[ \t]?[\"']?v?(?P<major>[5-9]|1\d)(?![\dx]|\.?\d*(?:ms|gb|%))(?=[.\s,;:)\"'+/-]|$)",
     re.IGNORECASE | re.MULTILINE,
 )
+# A file with such a line knows both kinds of release.
+_KNOWS = re.compile(
+    r"(?im)^(?=.*(?:trt|tensor[ -]?rt|builderflag))(?=.*\b1[1-9]\b).*(removed|dropped|no longer|gone|strong(ly)?[- ]typ)"
+)
 _TOLD = re.compile(
     r"^(print|info|warning|warn|error|debug|critical|exception|log|echo|exit|write|fail|\w*(Error|Exception|Exit))$"
 )
@@ -262,6 +266,8 @@ class Release:
             if isinstance(n.value, ast.Constant)
             for t in (n.targets if isinstance(n, ast.Assign) else [n.target])
         )
+        if _KNOWS.search(text) or re.search(r"hasattr\([^\n]*(FP16|INT8|BuilderFlag)", text):
+            return None
         for part in (f"{strings}\n{names}", text):
             majors = {int(m["major"]) >= STRONGLY_TYPED_ONLY for m in _RELEASE.finditer(part)}
             if majors:

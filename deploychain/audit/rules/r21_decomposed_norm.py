@@ -1,98 +1,173 @@
 """R21: a LayerNorm taken apart overflows in float16."""
 
-# ruff: noqa: E501, SIM102  (messages are one piece of text; nested tests read as patterns)
+# ruff: noqa: E501  (messages are one piece of text; nested tests read as patterns)
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
-from deploychain.audit.astnames import Scope, keyword, last_name
+from deploychain.audit.astnames import Scope, keyword, last_name, strip_module_calls
 from deploychain.audit.context import WARNING, Context, Rule
+from deploychain.audit.exports import Export, exports
 from deploychain.audit.finding import Finding
+from deploychain.audit.norms import by_hand, layer_norm
+from deploychain.audit.tensorrt import CommandLines
 
 _LAYER_NORM_OPSET = 17
-_NORMALISED = frozenset(
-    {
-        "LayerNorm",
-        "layer_norm",
-        "TransformerEncoderLayer",
-        "TransformerDecoderLayer",
-        "TransformerEncoder",
-        "Transformer",
-    }
+_HALF = re.compile(r"half|float16|fp16|FP16")
+_PINS = re.compile(
+    r"precisionConstraints|layerPrecisions|PRECISION_CONSTRAINTS|\.precision\s*=|node_block_list|nodes_to_exclude|calibration_data"
 )
+_NORM_OPS = re.compile(r"op_block_list.*(Pow|ReduceMean|LayerNorm|Sqrt)", re.DOTALL)
 
 
 def check(ctx: Context) -> Iterator[Finding]:
-    if "half" in ctx.text or "float16" in ctx.text:
-        yield from _export(ctx)
-        yield from _by_hand(ctx)
-
-
-def _export(ctx: Context) -> Iterator[Finding]:
-    """A half model with LayerNorm, exported below opset 17."""
-    norm = next((c for c in ctx.symbols.calls if last_name(c.func) in _NORMALISED), None)
-    if norm is None:
+    if not _HALF.search(ctx.text):
         return
+    found = list(exports(ctx.symbols)) if "onnx" in ctx.text else []
+    later = _converted_later(ctx) if found else None
+    for export in found:
+        yield from _export(ctx, export, later)
+    yield from _by_hand(ctx, found, later)
+
+
+def _export(ctx: Context, export: Export, later: str | None) -> Iterator[Finding]:
+    """A model with LayerNorm, half or made half later, exported below opset 17 by the TorchScript exporter."""
+    opsets = [v for v in export.values("opset_version") if isinstance(v, int) and not isinstance(v, bool)]
+    model = export.given("model")
+    if (
+        not opsets
+        or min(opsets) >= _LAYER_NORM_OPSET
+        or model is None
+        or export.method
+        or True in export.values("dynamo")
+    ):
+        return
+    half = _half(ctx, export)
+    if not half and later is None:
+        return
+    norm = layer_norm(ctx.symbols, *model)
+    if norm is None or _kept(ctx):
+        return
+    made = "a float16 model" if half else f"a model that is made float16 later ({later}),"
+    yield ctx.finding(
+        "R21", export.call, WARNING,
+        f"{made} with LayerNorm (line {getattr(norm, 'lineno', 1)}) at opset {min(opsets)}: below 17 the norm is exported as ReduceMean-Sub-Pow-"
+        "ReduceMean-Add-Sqrt-Div, with casts to DOUBLE in a half export; |x - mean| > 255 overflows in Pow and the output is 0",
+        "opset_version=17 (LayerNormalization), or export in float32 and keep the chain FP32 when converting",
+    )  # fmt: skip
+
+
+def _half(ctx: Context, export: Export) -> bool:
     for seen in ctx.seen:
-        call = seen.node
-        if not isinstance(call, ast.Call) or seen.name != "torch.onnx.export" or not seen.args:
-            continue
-        opset = ctx.symbols.const(keyword(call, "opset_version"), ctx.symbols.scope(call))
-        if isinstance(opset, int) and opset < _LAYER_NORM_OPSET and seen.args[0].dtype == "fp16":
-            yield ctx.finding(
-                "R21", call, WARNING,
-                f"a float16 model with LayerNorm (line {norm.lineno}) at opset {opset}: below 17 the norm is exported as ReduceMean-Sub-Pow-"
-                "ReduceMean-Add-Sqrt-Div, with casts to DOUBLE in a half export; |x - mean| > 255 overflows in Pow and the output is 0",
-                "opset_version=17 (LayerNormalization), or export in float32 and keep the chain FP32 when converting",
-            )  # fmt: skip
+        if seen.node is export.call and seen.args and seen.args[0].dtype == "fp16":
+            return True
+    model = export.given("model")
+    return model is not None and _made_half(ctx, model[0], model[1], 4)
 
 
-def _by_hand(ctx: Context) -> Iterator[Finding]:
+def _made_half(ctx: Context, expr: ast.expr, scope: Scope, depth: int) -> bool:
+    """`AutoModel.from_pretrained(..., torch_dtype=torch.float16)`, also inside a wrapper of this file."""
+    if depth <= 0:
+        return False
+    for ref in ctx.symbols.resolve(expr, scope):
+        call = ref.expr
+        while isinstance(call, ast.Call):
+            dtype = keyword(call, "torch_dtype", "dtype")
+            if dtype is not None and ctx.amp.dtype(dtype, ref.scope) == "fp16":
+                return True
+            if isinstance(call.func, ast.Attribute) and call.func.attr == "half":
+                return True
+            inner = strip_module_calls(call)
+            if inner is call:
+                if last_name(call.func) in ctx.symbols.classes:
+                    return any(_made_half(ctx, a, ref.scope, depth - 1) for a in call.args)
+                break
+            if isinstance(call.func, ast.Attribute) and call.func.attr in ("float", "bfloat16", "double"):
+                return False
+            call = call.func.value if isinstance(call.func, ast.Attribute) else inner
+    return False
+
+
+def _kept(ctx: Context) -> bool:
+    """`net.norm.float()` as a statement: the norms are put back to float32."""
+    for call in ctx.symbols.calls:
+        if isinstance(call.func, ast.Attribute) and isinstance(ctx.symbols.parent.get(call), ast.Expr):
+            fp32 = call.func.attr == "float" or (
+                call.func.attr == "to" and call.args and ctx.amp.dtype(call.args[0], ctx.symbols.scope(call)) == "fp32"
+            )
+            if fp32 and (isinstance(call.func.value, ast.Attribute) or _in_loop(ctx, call)):
+                return True
+    return False
+
+
+def _in_loop(ctx: Context, call: ast.Call) -> bool:
+    holder = call.func.value if isinstance(call.func, ast.Attribute) else None
+    return isinstance(holder, ast.Name) and any(
+        b.loop for b in ctx.symbols.bindings(holder.id, ctx.symbols.scope(call))
+    )
+
+
+def _converted_later(ctx: Context) -> str | None:
+    """What makes the exported graph float16 in the same file, without keeping the norms out of it."""
+    if _PINS.search(ctx.text) or _NORM_OPS.search(ctx.text):
+        return None
+    for call in ctx.symbols.calls:
+        if (ctx.symbols.qual(call.func) or last_name(call.func)).rpartition(".")[2] == "convert_float_to_float16":
+            return f"line {call.lineno}"
+    for node in ctx.symbols.nodes(ast.Attribute):
+        if node.attr == "FP16" and last_name(node.value) == "BuilderFlag":
+            return f"line {node.lineno}"
+    if "trtexec" in ctx.text:
+        for piece in CommandLines(ctx.symbols).having("fp16", "best"):
+            return f"line {piece.node.lineno}"
+    return None
+
+
+def _by_hand(ctx: Context, found: list[Export], later: str | None) -> Iterator[Finding]:
     """(x - mean) / sqrt(var + eps) with var = (x - mean)**2 in a class of which an instance is made half."""
-    halved = ctx.walk.half_modules
-    for function in ctx.symbols.function_scopes:
-        if function.name != "forward" or function.owner is None or function.owner.name not in halved:
+    halved: dict[str, int] = {name: getattr(call, "lineno", 1) for name, call in ctx.walk.half_modules.items()}
+    for export in found:
+        model = export.given("model")
+        if model is not None and (later is not None or _half(ctx, export)):
+            for cls in ctx.symbols.classes_in(*model):
+                halved.setdefault(cls.name, export.call.lineno)
+    if not halved:
+        return
+    upcast = {id(s.node) for s in ctx.seen if any(a.dtype == "fp32" for a in s.args) or s.result.dtype == "fp32"}
+    upcast |= {id(s.node) for s in ctx.seen if s.region is not None and s.region.half and s.region.cuda}
+    for function, line in _run_in_half(ctx, halved):
+        for node in by_hand(ctx.symbols, function, exported=bool(found)):
+            if id(node) not in upcast:
+                yield ctx.finding(
+                    "R21", node, WARNING,
+                    f"hand-written normalisation in a model that is made half (line {line}): the square overflows float16 once a value is "
+                    "256 from the mean, and the output becomes 0",
+                    "torch.nn.functional.layer_norm(x, x.shape[-1:]), or x.float() for this block",
+                )  # fmt: skip
+                break
+
+
+def _run_in_half(ctx: Context, halved: dict[str, int]) -> Iterator[tuple[Scope, int]]:
+    """The methods of the halved classes, and the functions of the file that they call."""
+    queue = [
+        (f, halved[f.owner.name])
+        for f in ctx.symbols.function_scopes
+        if f.owner is not None and f.owner.name in halved and f.name != "__init__"
+    ]
+    done: set[int] = set()
+    while queue:
+        function, line = queue.pop(0)
+        if id(function) in done:
             continue
+        done.add(id(function))
+        yield function, line
         for node in ast.walk(function.node):
-            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and _centred(ctx, node.left, function):
-                if _root_of_square(ctx, node.right, function):
-                    yield ctx.finding(
-                        "R21", node, WARNING,
-                        f"hand-written normalisation in a model that is made half (line {halved[function.owner.name].lineno}): the "  # type: ignore[attr-defined]
-                        "square overflows float16 once a value is 256 from the mean, and the output becomes 0",
-                        "torch.nn.functional.layer_norm(x, x.shape[-1:])",
-                    )  # fmt: skip
-
-
-def _centred(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
-    for ref in ctx.symbols.resolve(expr, scope):
-        e = ref.expr
-        if isinstance(e, ast.BinOp) and isinstance(e.op, ast.Mult):
-            if _centred(ctx, e.left, ref.scope) or _centred(ctx, e.right, ref.scope):
-                return True
-        if isinstance(e, ast.BinOp) and isinstance(e.op, ast.Sub):
-            for right in ctx.symbols.resolve(e.right, ref.scope):
-                if isinstance(right.expr, ast.Call) and last_name(right.expr.func) == "mean":
-                    return True
-    return False
-
-
-def _root_of_square(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
-    for ref in ctx.symbols.resolve(expr, scope):
-        if not any(isinstance(n, ast.Call) and last_name(n.func) in ("sqrt", "rsqrt") for n in ast.walk(ref.expr)):
-            continue
-        for node in ast.walk(ref.expr):
-            if isinstance(node, ast.Name | ast.Attribute):
-                for inner in ctx.symbols.resolve(node, ref.scope):
-                    for n in ast.walk(inner.expr):
-                        if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Pow):
-                            return True
-                        if isinstance(n, ast.Call) and last_name(n.func) in ("pow", "square"):
-                            return True
-            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
-                return True
-    return False
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                called = ctx.symbols.local_function(node.func, function)
+                if called is not None:
+                    queue.append((called, line))
 
 
 RULE = Rule(
@@ -109,5 +184,5 @@ RULE = Rule(
     bad='torch.onnx.export(model.half(), x, "m.onnx", opset_version=13)',
     good='torch.onnx.export(model, x, "m.onnx", opset_version=17, dynamo=False)  # then convert with pinned norms',
     check=check,
-    trigger=r"\.half\b|float16",
+    trigger=r"\bhalf\b|float16|fp16|FP16",
 )
