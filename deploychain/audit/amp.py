@@ -208,6 +208,11 @@ class Amp:
         """fp16, bf16, fp32, fp64; "?" where it is decided at run time; None where the expression is no dtype."""
         if expr is None:
             return None
+        found = self.dtypes(expr, scope)
+        return found.pop() if len(found) == 1 else "?"
+
+    def dtypes(self, expr: ast.expr, scope: Scope) -> set[str]:
+        """Every dtype that an expression may stand for, "?" among them for what the code does not tell."""
         found: set[str] = set()
         for ref in self.symbols.resolve(expr, scope):
             name = self.symbols.qual(ref.expr, ref.scope)
@@ -218,8 +223,20 @@ class Amp:
             elif isinstance(ref.expr, ast.Subscript):
                 found.add(self._dict_dtype(ref.expr.value, ref.expr.slice, ref))
             else:
-                found.add("?")
-        return found.pop() if len(found) == 1 else "?"
+                found.add(self._named_dtype(ref))
+        return found
+
+    def _named_dtype(self, ref: Ref) -> str:
+        """`getattr(torch, args.dtype)` with a known setting; the default of a parameter that no call gives."""
+        e = ref.expr
+        if isinstance(e, ast.Call) and isinstance(e.func, ast.Name) and e.func.id == "getattr" and len(e.args) > 1:
+            if self.symbols.qual(e.args[0], ref.scope) == "torch":
+                return _DTYPE_WORDS.get(str(self.symbols.const(e.args[1], ref.scope)), "?")
+        elif isinstance(e, ast.Name):
+            default = self.symbols.default(e.id, ref.scope)
+            if default is not None and not isinstance(default, ast.Name):
+                return self.dtype(default, ref.scope.parent or ref.scope) or "?"
+        return "?"
 
     def _dict_dtype(self, table: ast.expr, key: ast.expr, ref: Ref) -> str:
         """`DTYPES[name]` where the table and the name are written in the file."""
@@ -390,7 +407,7 @@ class Amp:
             return None if not _LOSS_NAME.search(leaf) or name.startswith(("torch.", "math.")) else ("", None)
         if isinstance(func, ast.Call):
             return self._loss_class(func, scope)
-        for ref in self.symbols.resolve(func, scope):
+        for ref in [*self.symbols.resolve(func, scope), *self.symbols.looped(func, scope)]:
             if isinstance(ref.expr, ast.Call):
                 made = self._loss_class(ref.expr, ref.scope)
                 if made is not None:
@@ -418,8 +435,17 @@ class Amp:
             leaf = target.rpartition(".")[2]
             return (leaf, inner) if target.startswith("torch.") and leaf in FUNCTION_LOSSES else None
         if name is None:
-            return None
+            return self._loss_subclass(inner, scope)
         leaf = name.rpartition(".")[2]
         if name.startswith("torch.nn.") and leaf in MODULE_LOSSES:
             return MODULE_LOSSES[leaf], inner
         return (_FOREIGN_LOSSES[leaf], inner) if leaf in _FOREIGN_LOSSES else None
+
+    def _loss_subclass(self, call: ast.Call, scope: Scope) -> tuple[str, ast.Call] | None:
+        """A class of this file that is derived from a loss of torch."""
+        cls = self.symbols.classes.get(last_name(call.func))
+        for base in getattr(cls.node, "bases", []) if cls is not None else []:
+            name = self.symbols.qual(base, scope) or ""
+            if name.startswith("torch.nn.") and name.rpartition(".")[2] in MODULE_LOSSES:
+                return MODULE_LOSSES[name.rpartition(".")[2]], call
+        return None

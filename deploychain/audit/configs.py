@@ -27,6 +27,7 @@ _NAMESPACES = frozenset(
         "Dict",
         "create",
         "dict",
+        "ModuleDict",
     }
 )
 _PARSE = frozenset({"parse_args", "parse_known_args", "parse_args_into_dataclasses"})

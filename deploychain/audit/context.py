@@ -18,7 +18,18 @@ from deploychain.audit.symbols import Symbols
 from deploychain.audit.values import Seen
 
 # Without one of these nothing in a file is known to be in half precision.
-_HALF_WORDS = ("autocast", "half", "float16", "fp16", "16-mixed", "precision=16", "HalfTensor", "autocast_ctx")
+_HALF_WORDS = (
+    "autocast",
+    "half",
+    "float16",
+    "fp16",
+    "bf16",
+    "16-mixed",
+    "16-true",
+    "precision=16",
+    "HalfTensor",
+    "autocast_ctx",
+)
 ERROR, WARNING, NOTE = Severity.ERROR, Severity.WARNING, Severity.NOTE
 
 

@@ -22,6 +22,7 @@ from deploychain.audit.values import (
     promote,
 )
 
+_NO_GRAD = frozenset({"no_grad", "inference_mode", "smart_inference_mode"})
 _MAX_DEPTH = 6
 _MAX_WALKS = 400
 
@@ -31,18 +32,34 @@ class DtypeWalk(ExpressionTypes):
 
     def run(self) -> list[Seen]:
         symbols = self.symbols
+        for function in symbols.function_scopes:  # what the attributes of the instances are
+            if function.name in ("__init__", "setup", "__post_init__"):
+                self._enter(function, {}, None)
         self._enter(symbols.module, {}, None)
         for function in symbols.function_scopes:
             if function.name == "forward" and function.owner is not None and self._constructed(function.owner):
                 continue  # entered through the instance, with its region
             if not symbols.call_sites(function):
-                self._enter(function, {}, self.amp.framework.ambient(function))
+                self._enter_alone(function)
         # forward methods that no call reached (the instance is passed on to code that is not shown)
         reached = {id(s.function) for s in self.seen}
         for function in symbols.function_scopes:
             if function.name == "forward" and id(function) not in reached:
-                self._enter(function, {}, self.amp.framework.ambient(function))
+                made = self.half_modules.get(function.owner.name) if function.owner is not None else None
+                if made is not None and self.amp.framework.ambient(function) is None:
+                    self._run(function, (), (), (), Value("fp16", True, made, module=True))
+                else:
+                    self._enter_alone(function)
         return self.seen
+
+    def _enter_alone(self, function: Scope) -> None:
+        """Code that nothing in the file calls, with what a framework makes of it."""
+        args: dict[str, Value] = {}
+        made = self.amp.framework.half_by_trainer(function)
+        if made is not None and function.parameters:
+            args = dict.fromkeys(function.parameters[1:], Value("fp16", False, made))
+            args[function.parameters[0]] = Value("fp16", True, made, module=True)
+        self._enter(function, args, self.amp.framework.ambient(function))
 
     def _constructed(self, cls: Scope) -> bool:
         return any(last_name(c.func) == cls.name for c in self.symbols.calls)
@@ -61,11 +78,16 @@ class DtypeWalk(ExpressionTypes):
         key = (
             id(function),
             id(region.node) if region else None,
-            tuple(sorted((k, v.dtype, v.sure) for k, v in args.items())),
+            tuple(
+                sorted((k, v.dtype or "", v.sure, v.names, id(v.made.expr) if v.made else 0) for k, v in args.items())
+            ),
         )
         if key in self._memo:
             return self._memo[key]
         self._memo[key] = UNKNOWN_VALUE
+        outer = self._frames.get(id(function))
+        if self._active:
+            self._frames[id(self._scope)] = self._env
         kept = (self._region, self._env, self._scope, self._no_grad, self._returned)
         no_grad = self._no_grad or any(_is_no_grad(d, self.symbols) for d in getattr(node, "decorator_list", []))
         self._region, self._env, self._scope, self._no_grad, self._returned = region, dict(args), function, no_grad, []
@@ -75,6 +97,7 @@ class DtypeWalk(ExpressionTypes):
             result = join(self._returned)
         finally:
             self._active.pop()
+            self._frames[id(function)] = self._env if function is self.symbols.module else outer or {}
             self._region, self._env, self._scope, self._no_grad, self._returned = kept
         self._memo[key] = result
         return result
@@ -90,6 +113,7 @@ class DtypeWalk(ExpressionTypes):
             value = self._value(s.value)
             for target in s.targets:
                 self._assign(target, value)
+                self._wrap_forward(target, s.value)
         elif isinstance(s, ast.AnnAssign):
             if s.value is not None:
                 self._assign(s.target, self._value(s.value))
@@ -113,11 +137,11 @@ class DtypeWalk(ExpressionTypes):
             self._env = join_envs(after, self._env, _leaves(s.body), _leaves(s.orelse))
         elif isinstance(s, ast.For | ast.AsyncFor):
             self._iterate(s.target, s.iter)
-            self._body(s.body)
+            self._loop(s.body)
             self._body(s.orelse)
         elif isinstance(s, ast.While):
             self._value(s.test)
-            self._body(s.body)
+            self._loop(s.body)
         elif isinstance(s, ast.Return):
             if s.value is not None:
                 self._returned.append(self._value(s.value))
@@ -141,6 +165,15 @@ class DtypeWalk(ExpressionTypes):
                 if isinstance(child, ast.expr):
                     self._value(child)
 
+    def _loop(self, body: list[ast.stmt]) -> None:
+        """The body once more where it reads what the round before left behind: `flow = net(prev)`, `prev = frame`."""
+        before = dict(self._env)
+        self._body(body)
+        left = {n for n, v in self._env.items() if v.half and not v.module and not before.get(n, UNKNOWN_VALUE).half}
+        if left and _reads_first(body, left):
+            self._env = join_envs(before, self._env, False, False)
+            self._body(body)
+
     def _with(self, s: ast.With | ast.AsyncWith) -> None:
         kept, no_grad = self._region, self._no_grad
         for item in s.items:
@@ -153,24 +186,21 @@ class DtypeWalk(ExpressionTypes):
         self._region, self._no_grad = kept, no_grad
 
     def _enter_by_call(self, expr: ast.expr) -> None:
-        """`stack.enter_context(autocast(...))`: until the end of the `with`, or of the function."""
+        """`stack.enter_context(autocast(...))`: until the end of the `with`, or of the function; `amp.__enter__()`."""
+        if isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute) and expr.func.attr == "__enter__":
+            self._region = self.amp.region(expr.func.value, self._scope) or self._region
+        elif isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute) and expr.func.attr == "__exit__":
+            self._region = None if self.amp.region(expr.func.value, self._scope) is not None else self._region
         if isinstance(expr, ast.Call) and last_name(expr.func) == "enter_context" and len(expr.args) == 1:
             self._region = self.amp.region(expr.args[0], self._scope) or self._region
 
-    def _iterate(self, target: ast.expr, source: ast.expr) -> None:
-        """Bind the loop variables of `for a, b in zip(x, y)`, `for i, a in enumerate(x)`, `for a in x`."""
-        value = self._value(source)
-        for name in _target_names(target):
-            self._env.pop(name, None)
-        if isinstance(source, ast.Call) and isinstance(source.func, ast.Name) and isinstance(target, ast.Tuple):
-            parts = [self._value(a) for a in source.args]
-            if source.func.id == "enumerate" and len(target.elts) == 2 and parts:
-                self._assign(target.elts[1], parts[0])
-            elif source.func.id == "zip" and len(parts) == len(target.elts):
-                for element, part in zip(target.elts, parts, strict=True):
-                    self._assign(element, Value(part.dtype, part.sure, part.via))
-        elif value.half and not value.module:
-            self._assign(target, Value(value.dtype, value.sure, value.via))
+    def _wrap_forward(self, target: ast.expr, value: ast.expr) -> None:
+        """`net.forward = autocast("cuda")(net.forward)`"""
+        if isinstance(target, ast.Attribute) and target.attr == "forward" and isinstance(value, ast.Call):
+            made = self.amp.region(value.func, self._scope) if isinstance(value.func, ast.Call) else None
+            text = dotted(target.value)
+            if made is not None and text is not None:
+                self._wrapped[text] = made
 
     def _module_in_place(self, expr: ast.expr) -> None:
         """`preds.append(x)` makes a list of what x is; `model.half()` as a statement changes the module.
@@ -186,7 +216,7 @@ class DtypeWalk(ExpressionTypes):
             text = dotted(expr.func.value)
             value = self._value(expr.args[0])
             if text is not None and value.half:
-                self._env[text] = Value(value.dtype, value.sure, value.via)
+                self._env[text] = value.tensor
             return
         chain = expr
         while isinstance(chain, ast.Call) and isinstance(chain.func, ast.Attribute):
@@ -194,7 +224,7 @@ class DtypeWalk(ExpressionTypes):
             text = dotted(base)
             dtype = self._cast_dtype(chain)
             if dtype is not None and text is not None:
-                self._env[text] = Value(dtype, True, chain, module=True)
+                self._assign(base, Value(dtype, True, chain, module=True, made=self._value(base).made))
                 return
             chain = base
 
@@ -202,15 +232,18 @@ class DtypeWalk(ExpressionTypes):
 def _is_no_grad(expr: ast.expr, symbols: Symbols) -> bool:
     target = expr.func if isinstance(expr, ast.Call) else expr
     name = symbols.qual(target) or ""
-    return name in ("torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad")
-
-
-def _target_names(target: ast.expr) -> set[str]:
-    if isinstance(target, ast.Tuple | ast.List):
-        return {n for e in target.elts for n in _target_names(e)}
-    text = dotted(target)
-    return {text} if text else set()
+    return (name.startswith("torch.") and name.rpartition(".")[2] in _NO_GRAD) or last_name(target) in _NO_GRAD
 
 
 def _leaves(body: list[ast.stmt]) -> bool:
     return bool(body) and isinstance(body[-1], ast.Return | ast.Raise | ast.Continue | ast.Break)
+
+
+def _reads_first(body: list[ast.stmt], names: set[str]) -> bool:
+    """One of the names is read in the body before it is given a value there."""
+    for statement in body:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Name) and node.id in names and isinstance(node.ctx, ast.Load):
+                return True
+        names = names - {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from functools import cached_property
 
 from deploychain.audit.astnames import Scope, dotted, keyword, last_name
 from deploychain.audit.symbols import Symbols
@@ -90,12 +91,42 @@ class Frameworks:
         cls = scope.owner
         if cls is None or scope.name not in _STEP_METHODS:
             return None
+        if scope.name == "forward" and cls.name in self._driven:
+            return self._driven[cls.name]
         bases = {last_name(b) for c in self.symbols.bases(cls) for b in getattr(c.node, "bases", [])}
         if bases & {"LightningModule"} and self.lightning in ("fp16", "bf16"):
             return Region("?", self.lightning, True, scope.node, "Lightning")
         if any(b.endswith("Trainer") for b in bases) and self.trainer and scope.name == "compute_loss":
             return Region("?", self.trainer, True, scope.node, "Trainer")
         return None
+
+    def half_by_trainer(self, scope: Scope) -> ast.AST | None:
+        """The method of a LightningModule whose trainer makes it half as a whole: precision="16-true"."""
+        cls = scope.owner
+        if cls is None or scope.name not in _STEP_METHODS or self.lightning != "16-true":
+            return None
+        bases = {last_name(b) for c in self.symbols.bases(cls) for b in getattr(c.node, "bases", [])}
+        return scope.node if "LightningModule" in bases else None
+
+    @cached_property
+    def _driven(self) -> dict[str, Region]:
+        """Modules of this file whose forward pass Accelerate or the Hugging Face trainer runs under autocast."""
+        found: dict[str, Region] = {}
+        if not self.accelerate and not self.trainer:
+            return found
+        for call in self.symbols.calls:
+            scope = self.symbols.scope(call)
+            leaf = last_name(call.func)
+            if leaf == "prepare" and self.accelerate and isinstance(call.func, ast.Attribute):
+                if self.kind(call.func.value, scope) == "accelerate":
+                    for argument in call.args:
+                        for cls in self.symbols.classes_in(argument, scope)[:8]:
+                            found.setdefault(cls.name, Region("?", self.accelerate, True, call, "Accelerate"))
+            elif leaf.endswith("Trainer") and self.trainer:
+                model = keyword(call, "model") or (call.args[0] if call.args else None)
+                for cls in self.symbols.classes_in(model, scope)[:8] if model is not None else ():
+                    found.setdefault(cls.name, Region("?", self.trainer, True, call, "Trainer"))
+        return found
 
 
 _STEP_METHODS = frozenset(

@@ -321,6 +321,26 @@ class Symbols(Index):
                 found += self.resolve(ref.expr.elts[binding.place], ref.scope, depth - 1, seen)
         return found
 
+    def looped(self, expr: ast.expr, scope: Scope) -> list[Ref]:
+        """What a loop variable goes through: the elements of a list or dictionary that is written in the file."""
+        found: list[Ref] = []
+        for binding in self.bindings(expr.id, scope) if isinstance(expr, ast.Name) else ():
+            source, place = binding.value, binding.place
+            if not binding.loop or source is None:
+                continue
+            if isinstance(source, ast.Call) and last_name(source.func) in ("zip", "enumerate") and place is not None:
+                index = place if last_name(source.func) == "zip" else place - 1
+                source, place = (source.args[index], None) if 0 <= index < len(source.args) else (source, 9)
+            elif isinstance(source, ast.Call) and last_name(source.func) in ("items", "values", "children"):
+                place = None if place in (None, 1) else 9
+                source = source.func.value if isinstance(source.func, ast.Attribute) else source
+            for ref in self.resolve(source, binding.scope):
+                for element in _held(ref.expr):
+                    picked = element if place is None else _held(element)[place : place + 1]
+                    for part in picked if isinstance(picked, list) else [picked]:
+                        found += self.resolve(part, ref.scope)
+        return found
+
     def _resolve_parameter(self, function: Scope, name: str, depth: int, seen: frozenset[int]) -> list[Ref]:
         found: list[Ref] = []
         if not isinstance(function.node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -406,10 +426,14 @@ class Symbols(Index):
             return UNKNOWN
         return values[0]
 
-    def _default(self, function: Scope, name: str, depth: int) -> Any:
-        """A parameter's default, but only where no call in the file says otherwise."""
+    def default(self, name: str, scope: Scope) -> ast.expr | None:
+        """The expression that is the default of a parameter which this scope sees."""
+        function = self.parameter_scope(name, scope)
+        return self._defaults(function).get(name) if function is not None else None
+
+    def _defaults(self, function: Scope) -> dict[str, ast.expr | None]:
         if not isinstance(function.node, ast.FunctionDef | ast.AsyncFunctionDef):
-            return UNKNOWN
+            return {}
         arguments = function.node.args
         positional = [*arguments.posonlyargs, *arguments.args]
         values: dict[str, ast.expr | None] = dict(
@@ -420,6 +444,11 @@ class Symbols(Index):
             )
         )
         values.update({a.arg: d for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)})
+        return values
+
+    def _default(self, function: Scope, name: str, depth: int) -> Any:
+        """A parameter's default, but only where no call in the file says otherwise."""
+        values = self._defaults(function)
         sites = self.call_sites(function)
         if function.name == "__init__" and function.owner is not None:
             sites = self._call_sites.get(function.owner.name, [])
@@ -437,3 +466,12 @@ class Symbols(Index):
         except (RecursionError, ValueError):
             return "..."
         return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _held(expr: ast.expr) -> list[ast.expr]:
+    """The elements of a list, tuple, dictionary or list of modules that is written out."""
+    if isinstance(expr, ast.Call) and last_name(expr.func) in ("ModuleList", "ModuleDict") and expr.args:
+        expr = expr.args[0]
+    if isinstance(expr, ast.Dict):
+        return expr.values
+    return expr.elts if isinstance(expr, ast.List | ast.Tuple | ast.Set) else []

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from deploychain.audit.astnames import Ref
 from deploychain.audit.frameworks import Region
 
 
@@ -55,7 +56,10 @@ class Value:
     dtype: fp16, bf16, "half" (either), fp32, scalar, other (integers, strings, ...), or None.
     sure: the dtype follows from what the code says; False where a callee that is not shown may end in an FP32 op.
     via: the expression that made it half, for messages.
-    module: it is a module whose parameters have this dtype.
+    module: it is a module whose parameters have this dtype (None: as they were made).
+    names: it is no tensor but the dtype object of this name, `x.dtype`.
+    made: the expression and scope that made a module, where it is not to be found under a name.
+    mixed: it was combined with values of unknown dtype, which may have made it fp32.
     """
 
     dtype: str | None = None
@@ -64,17 +68,30 @@ class Value:
     module: bool = False
     items: tuple[Value, ...] = ()
     bounded: bool = False  # known to be a probability
-    note: str = ""
+    names: str = ""
+    made: Ref | None = None
+    mixed: bool = False
 
     @property
     def half(self) -> bool:
         return self.dtype in ("fp16", "bf16", "half")
+
+    @property
+    def tensor(self) -> Value:
+        """A tensor of the same dtype: without what is known of the whole (elements, bounds, module)."""
+        return Value(self.dtype, self.sure, self.via, mixed=self.mixed)
+
+    @property
+    def whole(self) -> Value:
+        """A module of the same dtype: a part of this one, whatever it is made of."""
+        return Value(self.dtype, self.sure, self.via, module=True)
 
 
 UNKNOWN_VALUE = Value()
 FP32 = Value("fp32", True)
 SCALAR = Value("scalar", True)
 OTHER = Value("other", True)
+MODULE = Value(None, True, module=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,25 +117,25 @@ def promote(left: Value, right: Value) -> Value:
     if left.dtype == "scalar" and right.dtype == "scalar":
         return SCALAR
     if left.dtype in ("scalar", "other"):
-        return Value(right.dtype, right.sure, right.via)
+        return right.tensor
     if right.dtype in ("scalar", "other"):
-        return Value(left.dtype, left.sure, left.via)
+        return left.tensor
     if "fp32" in (left.dtype, right.dtype):
         return FP32 if left.dtype == right.dtype else Value("fp32", left.sure and right.sure)
     if left.half and right.half:
         if left.dtype == right.dtype:
-            return Value(left.dtype, left.sure and right.sure, left.via)
+            return Value(left.dtype, left.sure and right.sure, left.via, mixed=left.mixed or right.mixed)
         return Value("half", False, left.via)
     half = left if left.half else right if right.half else None
     if half is not None:
-        return Value(half.dtype, False, half.via)
+        return Value(half.dtype, False, half.via, mixed=True)
     return UNKNOWN_VALUE
 
 
 MODEL_NAMES = words(
     "model net network module encoder decoder backbone student teacher generator discriminator unet vae "
     "netg netd gen disc critic actor policy transformer classifier detector head ddp_model fsdp_model "
-    "raw_model self"
+    "raw_model self engine resnet bert vit gpt lora_model enc dec asr tts midas detr clf"
 )
 PYTHON = words(
     "print len range enumerate zip list dict tuple set int float str isinstance getattr hasattr next iter "
@@ -129,7 +146,9 @@ TENSOR_METHODS = words(
     "permute transpose flatten squeeze unsqueeze expand repeat chunk split relu sigmoid tanh gelu neg add "
     "mul div sub add_ mul_ div_ sub_ t contiguous index_select gather scatter topk square square_ round "
     "floor ceil sign softmax log_softmax view_as expand_as reshape_as swapaxes movedim narrow roll flip "
-    "tril triu detach_ clip type_as masked_select"
+    "tril triu detach_ clip clip_ type_as masked_select new_tensor new_zeros new_ones new_full new_empty unbind select "
+    "cumsum_ sqrt_ neg_ sigmoid_ tanh_ relu_ unfold fill_ zero_ norm_ tile sort aminmax median quantile lerp addcmul "
+    "baddbmm clamp_max clamp_max_ clamp_min_ index_add scatter_add masked_scatter true_divide divide multiply subtract"
 )
 
 
@@ -160,7 +179,7 @@ def runs_a_model(leaf: str) -> bool:
     )
 
 
-_NO_FORWARD = re.compile(
+NO_FORWARD = re.compile(
     r"loss|^(get|set|load|save|register|configure|compute|named|add|remove|enable|disable|gradient|is|has|can|from|push|"
     r"init|zero|no|train|eval|validat|fit|predict_step|freeze|unfreeze)(_|$)|^(parameters|modules|children|buffers|state_dict|"
     r"generate|sample|step|backward|tokenize\w*|requires_grad_|apply|share_memory|numel|size|training_step|\w+_step|config)$"
@@ -171,7 +190,7 @@ def part_of_a_model(name: str) -> bool:
     """`model.cls(x)`, `self.model.lm(x)`: a submodule, or a method that is likely to end in one."""
     base, _, leaf = name.rpartition(".")
     holder = base.rpartition(".")[2]
-    return holder not in ("", "self") and runs_a_model(holder) and _NO_FORWARD.search(leaf) is None
+    return holder not in ("", "self") and runs_a_model(holder) and NO_FORWARD.search(leaf) is None
 
 
 def join_envs(a: dict[str, Value], b: dict[str, Value], a_leaves: bool, b_leaves: bool) -> dict[str, Value]:

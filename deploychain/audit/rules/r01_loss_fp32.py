@@ -14,6 +14,11 @@ from deploychain.audit.values import Seen
 
 
 def check(ctx: Context) -> Iterator[Finding]:
+    yield from _losses(ctx)
+    yield from _written_out(ctx)
+
+
+def _losses(ctx: Context) -> Iterator[Finding]:
     done: set[int] = set()
     for seen in ctx.seen:
         loss = _loss(ctx, seen)
@@ -29,9 +34,67 @@ def check(ctx: Context) -> Iterator[Finding]:
         logits = seen.args[0]
         if not logits.half or logits.module or _not_logits(seen.node):
             continue
+        if name == "" and constructor is None and seen.no_grad:
+            continue  # a reported value, of a loss that is not shown
         done.add(id(seen.node))
         assert isinstance(seen.node, ast.Call)
         yield from _judge(ctx, seen, seen.node, name, constructor)
+
+
+def _written_out(ctx: Context) -> Iterator[Finding]:
+    """A loss that the code writes out, outside autocast, and whose value is half where it is scaled or run backward."""
+    inside = {id(s.node) for s in ctx.seen if s.region is not None and s.region.half}
+    done: set[int] = set()
+    for seen in ctx.seen:
+        call = seen.node
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+            continue
+        if call.func.attr == "scale" and seen.args and ctx.amp.is_scaler(call.func.value, ctx.symbols.scope(call)):
+            loss, value = call.args[0] if call.args else None, seen.args[0]
+        elif seen.name == ".backward" and not ctx.walk.half_calls:  # (training a model that is half is a matter of R08)
+            loss, value = call.func.value, seen.args[0]
+        else:
+            continue
+        if loss is None or value.dtype != "fp16" or value.mixed or value.module or not isinstance(value.via, ast.Call):
+            continue
+        formula = _formula(ctx, loss)
+        if formula is None or id(formula) in done or any(id(n) in inside for n in ast.walk(formula)):
+            continue
+        done.add(id(formula))
+        yield ctx.finding(
+            "R01", formula, WARNING,
+            f"`{ctx.str(formula)}` is computed in float16 here, outside autocast, so the loss is float16: its value has 3 digits, and "
+            "times the initial scale 65536 it overflows, which skips the first steps and caps the scale",
+            "compute it from `.float()` of the prediction (and of the target)",
+        )  # fmt: skip
+
+
+def _formula(ctx: Context, loss: ast.expr) -> ast.expr | None:
+    """The arithmetic that a loss was last given; None where it is no formula of predictions."""
+    if not isinstance(loss, ast.Name):
+        return None
+    scope = ctx.symbols.scope(loss)
+    made = [
+        b.value for b in ctx.symbols.bindings(loss.id, scope)
+        if b.scope is scope and b.value is not None and not b.loop and b.place is None and b.value.lineno < loss.lineno
+    ]  # fmt: skip
+    if not made:
+        return None
+    last = made[-1]
+    ops = [n for n in ast.walk(last) if isinstance(n, ast.Call)]
+    known = any(ctx.amp.loss_name(n.func, scope) is not None for n in ops)
+    reduces = any(isinstance(n.func, ast.Attribute) and n.func.attr in ("mean", "sum") for n in ops)
+    return last if reduces and not known and _compares(last) else None
+
+
+def _compares(formula: ast.expr) -> bool:
+    """A difference, power or logarithm: not the mean or weighted sum of losses that a model returned."""
+    words = {getattr(n, "id", "") or getattr(n, "attr", "") or getattr(n, "value", "") for n in ast.walk(formula)}
+    if any(isinstance(w, str) and "loss" in w.lower() for w in words):
+        return False
+    return any(isinstance(n, ast.Sub | ast.Pow | ast.USub) for n in ast.walk(formula)) or bool(
+        words & {"abs", "pow", "square", "log"}
+    )
 
 
 def _not_logits(call: ast.expr) -> bool:
@@ -147,5 +210,5 @@ RULE = Rule(
     good='with torch.autocast("cuda"):\n    logits = model(x)\n    loss = F.cross_entropy(logits, y, label_smoothing=0.1)\n'
     "# or, outside: F.cross_entropy(logits.float(), y, label_smoothing=0.1)",
     check=check,
-    trigger=r"autocast|half|float16|fp16|16-mixed|precision=16|HalfTensor",
+    trigger=r"autocast|half|float16|fp16|bf16|16-mixed|16-true|precision=16|HalfTensor",
 )

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import Any
 
-from deploychain.audit.astnames import Scope, argument, keyword
+from deploychain.audit.astnames import Scope, argument, keyword, last_name
 from deploychain.audit.context import WARNING, Context, Rule
 from deploychain.audit.finding import Finding
 from deploychain.audit.rules.r08_half_params import VANISHING
@@ -15,6 +16,10 @@ from deploychain.audit.values import Seen, Value
 _CLAMPS = {"clamp": 0, "clamp_min": 0, "clamp_": 0, "clip": 0}
 # eps arguments of functions that compute with it in the dtype of the input, and their defaults
 _EPS_FUNCTIONS = {"normalize": 1e-12, "cosine_similarity": 1e-8, "pairwise_distance": 1e-6}
+_EPS_LAYERS = {"layer:CosineSimilarity": 1e-8}
+_MAXIMA = frozenset({"maximum", "max", "fmax"})
+# optimisers that are not R08's, with their default eps
+_OPTIMIZERS = {"RMSprop": 1e-8, "Adagrad": 1e-10, "Adadelta": 1e-6, "Rprop": None}
 
 
 def check(ctx: Context) -> Iterator[Finding]:
@@ -49,6 +54,15 @@ def _judge(ctx: Context, seen: Seen) -> Iterator[Finding]:
             eps = ctx.symbols.const(bound, scope)
             if _vanishes(eps):
                 yield _finding(ctx, seen, call, eps, seen.args[0])
+        elif leaf in _MAXIMA and len(seen.args) > 1:
+            for value, other in ((seen.args[0], call.args[-1]), (seen.args[1], call.args[0])) if call.args else ():
+                eps = _constant_tensor(ctx, other, scope)
+                if _vanishes(eps) and _is_fp16(value):
+                    yield _finding(ctx, seen, call, eps, value)
+        elif seen.name.startswith("torch.optim.") and ".lr_scheduler" not in seen.name:
+            yield from _optimizer(ctx, seen, call, leaf)
+        elif seen.name in _EPS_LAYERS and seen.args and seen.args[0].dtype == "fp16":
+            yield from _layer(ctx, seen, call, scope)
         elif (
             leaf in _EPS_FUNCTIONS
             and not seen.name.startswith("torchvision.")
@@ -62,6 +76,50 @@ def _judge(ctx: Context, seen: Seen) -> Iterator[Finding]:
             eps = ctx.symbols.const(given, scope) if given is not None else _EPS_FUNCTIONS[leaf]
             if _vanishes(eps):
                 yield _finding(ctx, seen, call, eps, seen.args[0], default=given is None)
+
+
+def _constant_tensor(ctx: Context, expr: ast.expr, scope: Scope) -> Any:
+    """1e-8 of `torch.tensor(1e-8, ...)`, `x.new_tensor(1e-8)`, `torch.full_like(x, 1e-8)`."""
+    for ref in ctx.symbols.resolve(expr, scope):
+        if isinstance(ref.expr, ast.Call):
+            name = last_name(ref.expr.func)
+            index = {"tensor": 0, "new_tensor": 0, "as_tensor": 0, "full_like": 1}.get(name)
+            value = (
+                ctx.symbols.const(argument(ref.expr, index, "fill_value", "data"), ref.scope)
+                if index is not None
+                else None
+            )
+            if isinstance(value, int | float):
+                return value
+    return ctx.symbols.const(expr, scope)
+
+
+def _optimizer(ctx: Context, seen: Seen, call: ast.Call, leaf: str) -> Iterator[Finding]:
+    """An eps that is written for an optimiser of float16 parameters. (The default of Adam is a matter of R08.)"""
+    if not seen.args or seen.args[0].dtype != "fp16" or not seen.args[0].sure:
+        return
+    given = keyword(call, "eps")
+    eps = ctx.symbols.const(given, seen.function) if given is not None else _OPTIMIZERS.get(leaf)  # type: ignore[arg-type]
+    if isinstance(eps, float) and _vanishes(eps):
+        line = getattr(seen.args[0].via, "lineno", call.lineno)
+        yield ctx.finding(
+            "R09", call, WARNING,
+            f"{leaf} computes in the dtype of its parameters, float16 since line {line}: eps={eps:g} rounds to 0 there, so a "
+            "parameter whose gradient is 0 is divided by 0",
+            "keep the parameters in float32 and run the forward pass under torch.autocast(\"cuda\", dtype=torch.float16)",
+        )  # fmt: skip
+
+
+def _layer(ctx: Context, seen: Seen, call: ast.Call, scope: Scope) -> Iterator[Finding]:
+    if seen.region is not None and seen.region.half and seen.region.cuda:
+        return
+    for ref in ctx.symbols.resolve(call.func, scope):
+        if isinstance(ref.expr, ast.Call):
+            given = argument(ref.expr, 1, "eps")
+            eps = ctx.symbols.const(given, ref.scope) if given is not None else _EPS_LAYERS[seen.name]
+            if isinstance(eps, float) and _vanishes(eps):
+                yield _finding(ctx, seen, call, eps, seen.args[0], default=given is None)
+                return
 
 
 def _is_fp16(value: Value) -> bool:
@@ -92,19 +150,32 @@ def _finding(ctx: Context, seen: Seen, node: ast.expr, eps: float, value: Value,
 
 def _group_norm(ctx: Context) -> Iterator[Finding]:
     """nn.GroupNorm casts eps to the dtype of its parameters on CUDA: matters for pure .half() models only."""
-    halved = ctx.walk.half_modules if ctx.text.find("GroupNorm") >= 0 else {}
-    if not halved:
+    if "GroupNorm" not in ctx.text:
         return
     for call, scope in ctx.calls("torch.nn.GroupNorm"):
         eps = ctx.symbols.const(argument(call, 2, "eps"), scope)
-        cls = ctx.symbols.class_of(scope)
-        if _vanishes(eps) and cls is not None and cls.name in halved:
+        made = _made_half(ctx, call, scope) if _vanishes(eps) else None
+        if made is not None:
             yield ctx.finding(
                 "R09", call, WARNING,
-                f"GroupNorm(eps={eps:g}) in a model that is made half in line {halved[cls.name].lineno}: the CUDA kernel "  # type: ignore[attr-defined]
+                f"GroupNorm(eps={eps:g}) in a model that is made half in line {made.lineno}: the CUDA kernel "  # type: ignore[attr-defined]
                 "casts eps to float16, where it is 0",
                 "keep the eps that the model was trained with and leave GroupNorm in float32 (autocast does)",
             )  # fmt: skip
+
+
+def _made_half(ctx: Context, layer: ast.Call, scope: Scope) -> ast.AST | None:
+    """What made the module half that a layer is part of: of a class of the file, or written out in one expression."""
+    cls = ctx.symbols.class_of(scope)
+    if cls is not None:
+        return ctx.walk.half_modules.get(cls.name)
+    for ref, made in ctx.walk.half_calls:
+        if any(node is layer for node in ast.walk(ref.expr)):
+            return made
+        # ... or by the function that builds it
+        if isinstance(ref.expr, ast.Call) and scope is not ctx.symbols.module and ref.scope is scope:
+            return made
+    return None
 
 
 RULE = Rule(
@@ -122,5 +193,5 @@ RULE = Rule(
     bad="h = encoder(x)          # float16 under autocast\nh = h / (h.std(-1, keepdim=True) + 1e-8)",
     good="h = encoder(x).float()\nh = h / (h.std(-1, keepdim=True) + 1e-6)",
     check=check,
-    trigger=r"autocast|half|float16|fp16|16-mixed|precision=16|HalfTensor",
+    trigger=r"autocast|half|float16|fp16|16-mixed|16-true|precision=16|HalfTensor",
 )

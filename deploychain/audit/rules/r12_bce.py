@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from deploychain.audit.astnames import argument, keyword, last_name
 from deploychain.audit.context import ERROR, Context, Rule
 from deploychain.audit.finding import Finding
 from deploychain.audit.values import Seen
@@ -37,6 +38,38 @@ def check(ctx: Context) -> Iterator[Finding]:
             f"F.binary_cross_entropy_with_logits({arguments})  # drop the sigmoid; or: with torch.autocast(\"cuda\", "
             "enabled=False): loss = criterion(p.float(), target)",
         )  # fmt: skip
+    yield from _engines(ctx)
+
+
+def _engines(ctx: Context) -> Iterator[Finding]:
+    """Training loops that are given the loss and run it under autocast: ignite with amp_mode, fastai with to_fp16."""
+    for call, scope in ctx.calls_named(
+        "create_supervised_trainer", "supervised_training_step_amp", "to_fp16", "SupervisedTrainer"
+    ):
+        made, on = call, True
+        name = last_name(call.func)
+        if name == "to_fp16":
+            learner = call.func.value if isinstance(call.func, ast.Attribute) else None
+            refs = ctx.symbols.resolve(learner, scope) if learner is not None else []
+            made = next((r.expr for r in refs if isinstance(r.expr, ast.Call)), call)
+            loss = keyword(made, "loss_func")
+        elif name == "SupervisedTrainer":
+            on = ctx.symbols.const(keyword(call, "amp"), scope) is True
+            loss = keyword(call, "loss_function")
+        else:
+            on = name != "create_supervised_trainer" or ctx.symbols.const(keyword(call, "amp_mode"), scope) in (
+                "amp",
+                "apex",
+            )
+            loss = argument(call, 2, "loss_fn")
+        found = ctx.amp.loss_name(loss, scope) if loss is not None and on else None
+        if found is not None and found[0] == "binary_cross_entropy":
+            yield ctx.finding(
+                "R12", call, ERROR,
+                f"`{ctx.str(loss)}` is binary_cross_entropy and `{name}` runs it under CUDA autocast: torch raises RuntimeError "  # type: ignore[arg-type]
+                "(\"unsafe to autocast\")",
+                "nn.BCEWithLogitsLoss() on the logits, without the sigmoid at the end of the model",
+            )  # fmt: skip
 
 
 def _is_bce(ctx: Context, seen: Seen) -> bool:

@@ -13,19 +13,19 @@ from deploychain.audit.values import Seen
 
 SMALL_MAP = 256  # coordinate error 0.03 pixels at width 256, 0.23 at 1920
 
+_SAMPLERS = frozenset({"grid_sample", "affine_grid", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d"})
+
 
 def check(ctx: Context) -> Iterator[Finding]:
     done: set[int] = set()
     for seen in ctx.seen:
         call = seen.node
         leaf = seen.name.rpartition(".")[2]
-        if not isinstance(call, ast.Call) or leaf not in ("grid_sample", "affine_grid") or id(call) in done:
+        if not isinstance(call, ast.Call) or leaf not in _SAMPLERS or id(call) in done:
             continue
         grid = _grid(seen, leaf)
         if grid is None or seen.args[grid].dtype != "fp16" or not seen.args[grid].sure:
             continue
-        if leaf == "grid_sample" and seen.args[0].dtype == "fp32" and seen.region is not None:
-            pass  # autocast promotes the pair, but the coordinates were rounded before
         if _small(ctx, call, leaf):
             continue
         done.add(id(call))
@@ -41,7 +41,7 @@ def check(ctx: Context) -> Iterator[Finding]:
 def _grid(seen: Seen, leaf: str) -> int | None:
     assert isinstance(seen.node, ast.Call)
     call = seen.node
-    wanted, position = ("grid", 1) if leaf == "grid_sample" else ("theta", 0)
+    wanted, position = ("theta", 0) if leaf == "affine_grid" else ("grid", 1)
     for offset, k in enumerate(call.keywords):
         if k.arg == wanted:
             return len(call.args) + offset
@@ -55,7 +55,7 @@ def _small(ctx: Context, call: ast.Call, leaf: str) -> bool:
         size = ctx.symbols.const(call.args[1], scope)
         if isinstance(size, list) and len(size) >= 4 and all(isinstance(v, int) for v in size[2:]):
             return bool(max(size[2:]) <= SMALL_MAP)
-    if leaf == "grid_sample" and len(call.args) > 1:
+    if leaf != "affine_grid" and len(call.args) > 1:
         for ref in ctx.symbols.resolve(call.args[1], scope):
             for node in ast.walk(ref.expr):
                 if isinstance(node, ast.Call) and (ctx.symbols.qual(node.func, ref.scope) or "").endswith(

@@ -1,4 +1,4 @@
-# expect: R08
+# expect: R08, R09
 import torch
 
 cfg = dict(lr=1e-4, eps=1e-8)
