@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
-from deploychain.audit.astnames import Scope, last_name
+from deploychain.audit.astnames import Scope, last_name, returns
 from deploychain.audit.context import ERROR, WARNING, Context, Rule
 from deploychain.audit.finding import Finding
 
@@ -18,39 +19,41 @@ _GUARDS = frozenset(
         "is_compiling",
         "is_scripting",
         "is_dynamo_compiling",
+        "is_torchdynamo_compiling",
         "is_in_onnx_export",
         "_is_tracing",
     }
 )
-_EXPORTS = (
-    "torch.onnx.",
-    "torch.export.",
-    "torch.jit.trace",
-    "torch.jit.script",
-    "torch.onnx",
-    "torch.export",
-    "torch.compile",
-)
+_SWITCHES = frozenset({"training", "check_finite", "check_nan", "check_numerics", "sanity_check"})
+_EXPORTS = ("torch.onnx", "torch.export", "torch.jit.trace", "torch.jit.script", "torch.compile")
+# These follow every branch, and fail on one that depends on the data.
+_STRICT = ("torch.onnx", "torch.export", "torch_tensorrt.", "executorch.", "ai_edge_torch.", "torch._export")
+_TELLS = frozenset(
+    {"print", "warn", "warning", "error", "info", "debug", "critical", "exception", "breakpoint", "set_trace", "print_exc",
+     "print_stack", "exit", "_exit", "abort"}
+)  # fmt: skip
+_LARGEST = frozenset({"max", "amax", "abs", "aminmax", "norm"})
 
 
 def check(ctx: Context) -> Iterator[Finding]:
-    if not any(t in ctx.text for t in _TESTS):
+    if not re.search(RULE.trigger, ctx.text):
         return
-    exported = any((ctx.symbols.qual(c.func) or "").startswith(_EXPORTS) for c in ctx.symbols.calls)
+    names = [ctx.symbols.qual(c.func) or "" for c in ctx.symbols.calls]
+    exported = any(n.startswith(_EXPORTS) for n in names)
+    strict = any(n.startswith(_STRICT) for n in names) or ".to_onnx(" in ctx.text
+    done: set[int] = set()
     for function in ctx.symbols.function_scopes:
-        if function.name != "forward" or function.owner is None or not ctx.is_module_class(function.owner):
+        if function.name != "forward" or function.owner is None or not _is_module(ctx, function.owner):
             continue
+        if function.owner.name.endswith(("Loss", "Criterion")) and strict:
+            continue  # what is exported is the model
         for node, home in _nodes_of_forward(ctx, function):
-            if isinstance(node, ast.Assert) or (
-                isinstance(node, ast.If) and (any(isinstance(s, ast.Raise) for s in node.body) or _only_tells(node))
-            ):
-                test = node.test
-            else:
+            test = _probed(ctx, node, strict)
+            if test is None or id(node) in done or not _is_probe(ctx, test, home) or _guarded(ctx, node, home.node):
                 continue
-            if not _is_probe(ctx, test) or _guarded(ctx, node, home.node):
-                continue
+            done.add(id(node))
             yield ctx.finding(
-                "R18", node, ERROR if exported else WARNING,
+                "R18", node, ERROR if exported or strict else WARNING,
                 f"`{ctx.str(test)}` in forward depends on the data: torch.export and the ONNX exporter fail on it, each call waits for the "
                 "GPU, and it misses overflow that only happens in the gradients",
                 "probe from outside, in debug runs: module.register_forward_hook(lambda m, i, o: print(torch.isfinite(o).all())), or "
@@ -58,15 +61,47 @@ def check(ctx: Context) -> Iterator[Finding]:
             )  # fmt: skip
 
 
+def _is_module(ctx: Context, cls: Scope) -> bool:
+    """A torch module, or a class with such a name for a base that is not shown and a forward."""
+    if ctx.is_module_class(cls):
+        return True
+    for home in ctx.symbols.bases(cls):
+        for base in getattr(home.node, "bases", []):
+            name = last_name(base)
+            if name.endswith(("Model", "Net", "Module", "Backbone", "Encoder", "Decoder", "Head", "Block", "Layer")):
+                return True
+    return False
+
+
+def _probed(ctx: Context, node: ast.AST, strict: bool) -> ast.expr | None:
+    """The test of an assert, of a branch that raises or tells, and, where the model is exported, of any branch."""
+    if isinstance(node, ast.Assert):
+        return node.test
+    if isinstance(node, ast.If):
+        return node.test if strict or _only_tells(node.body) or _raises(node.body) else None
+    if isinstance(node, ast.IfExp | ast.While):
+        return node.test if strict else None
+    if isinstance(node, ast.Call) and node.args and ctx.symbols.qual(node.func) == "torch._assert":
+        return node.args[0]
+    return None
+
+
 def _nodes_of_forward(ctx: Context, forward: Scope) -> Iterator[tuple[ast.AST, Scope]]:
-    """The nodes of forward, and of the methods of its class that it calls, with the function that each is in."""
+    """The nodes of forward, of the functions of the file that it calls, and of its decorators, with the function of each."""
     queue, seen = [forward], {forward}
+    for decorator in getattr(forward.node, "decorator_list", []):
+        made = ctx.symbols.local_function(
+            decorator.func if isinstance(decorator, ast.Call) else decorator, ctx.symbols.module
+        )
+        inner = [] if made is None else [f for f in ctx.symbols.function_scopes if f.parent is made or f.parent in seen]
+        queue += inner
+        seen |= set(inner)
     while queue:
         function = queue.pop()
         for node in _own_nodes(function.node):
             yield node, function
             called = ctx.symbols.local_function(node.func, function) if isinstance(node, ast.Call) else None
-            if called is None or called.owner is None or called in seen or _guarded(ctx, node, function.node):
+            if called is None or called in seen or _guarded(ctx, node, function.node):
                 continue
             seen.add(called)
             queue.append(called)
@@ -81,32 +116,81 @@ def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
             stack.extend(ast.iter_child_nodes(node))
 
 
-def _only_tells(node: ast.If) -> bool:
-    """Nothing but `print(...)` and the like in it: a probe, and no repair of the values."""
-    return not node.orelse and all(
-        isinstance(s, ast.Expr)
-        and isinstance(s.value, ast.Call)
-        and last_name(s.value.func) in ("print", "warn", "warning", "error", "info", "debug", "critical", "breakpoint")
-        for s in node.body
+def _raises(body: list[ast.stmt]) -> bool:
+    return any(isinstance(s, ast.Raise) or (isinstance(s, ast.If) and _raises([*s.body, *s.orelse])) for s in body)
+
+
+def _only_tells(body: list[ast.stmt]) -> bool:
+    """Nothing but `print(...)`, counters and the like in it: a probe, and no repair of the values."""
+    return all(
+        (isinstance(s, ast.Expr) and isinstance(s.value, ast.Call) and last_name(s.value.func) in _TELLS)
+        or (isinstance(s, ast.AugAssign) and isinstance(s.target, ast.Attribute))
+        or (isinstance(s, ast.If) and _only_tells([*s.body, *s.orelse]))
+        or isinstance(s, ast.Raise)
+        for s in body
     )
 
 
-def _is_probe(ctx: Context, test: ast.expr) -> bool:
+def _is_probe(ctx: Context, test: ast.expr, scope: Scope, depth: int = 4) -> bool:
+    """The test asks whether a tensor is finite, itself or through names that were bound to the answer."""
     for node in ast.walk(test):
         if isinstance(node, ast.Call) and last_name(node.func) in _TESTS:
             name = ctx.symbols.qual(node.func) or ""
-            if not name.startswith(("math.", "numpy.")):
+            if not name.startswith(("math.", "numpy.")) or _of_a_tensor(node):
                 return True
-        if isinstance(node, ast.Name):
-            scope = ctx.symbols.scope(node)
-            for binding in scope.bindings.get(node.id, []):
+        elif isinstance(node, ast.Call) and depth and isinstance(node.func, ast.Name | ast.Attribute):
+            helper = ctx.symbols.local_function(node.func, scope)
+            if helper is not None and any(_is_probe(ctx, v, helper, depth - 1) for v in returns(helper)):
+                return True
+        elif isinstance(node, ast.Compare) and _finite_by_comparison(ctx, node):
+            return True
+        elif isinstance(node, ast.Name) and depth:
+            home = ctx.symbols.scope(node)
+            for binding in home.bindings.get(node.id, []):
+                value = binding.value
                 if (
-                    binding.value is not None
+                    value is not None
                     and not binding.loop
-                    and any(isinstance(n, ast.Call) and last_name(n.func) in _TESTS for n in ast.walk(binding.value))
+                    and _answers(value)
+                    and _is_probe(ctx, value, home, depth - 1)
                 ):
                     return True
     return False
+
+
+def _answers(value: ast.expr) -> bool:
+    """A bool or a count: no tensor that was repaired with `torch.where(torch.isnan(x), ...)`."""
+    return not any(
+        isinstance(n, ast.Call) and last_name(n.func) in ("where", "masked_fill", "nan_to_num") for n in ast.walk(value)
+    )
+
+
+def _of_a_tensor(call: ast.Call) -> bool:
+    """`math.isfinite(y.sum().item())`, `np.isnan(y.detach().cpu().numpy())`, and no setting."""
+    return any(
+        isinstance(n, ast.Attribute) and n.attr in ("item", "numpy", "detach", "cpu")
+        for a in call.args
+        for n in ast.walk(a)
+    )
+
+
+def _finite_by_comparison(ctx: Context, node: ast.Compare) -> bool:
+    """`(y != y).any()`, `y.abs().max() < 65504`, `y.abs().max() == float("inf")`."""
+    if len(node.ops) != 1:
+        return False
+    left, right = node.left, node.comparators[0]
+    if isinstance(node.ops[0], ast.Eq | ast.NotEq) and isinstance(left, ast.Name | ast.Attribute):
+        reduced = isinstance(ctx.symbols.parent.get(node), ast.Attribute | ast.Call)
+        if ast.dump(left) == ast.dump(right) and reduced:
+            return True
+    largest = any(isinstance(n, ast.Call) and last_name(n.func) in _LARGEST for n in ast.walk(left))
+    if not largest:
+        return False
+    limit = ctx.symbols.const(right, ctx.symbols.scope(node))
+    if isinstance(limit, int | float) and not isinstance(limit, bool):
+        return abs(limit) >= 6e4
+    text = ctx.str(right)
+    return "finfo" in text or "inf" in text
 
 
 def _guarded(ctx: Context, node: ast.AST, function: ast.AST) -> bool:
@@ -116,16 +200,24 @@ def _guarded(ctx: Context, node: ast.AST, function: ast.AST) -> bool:
         tests = [current.test] if isinstance(current, ast.If | ast.IfExp) else []
         if isinstance(node, ast.Assert):
             tests.append(node.test)
-        for test in tests:
-            for inner in ast.walk(test):
-                name = last_name(inner) if isinstance(inner, ast.Attribute | ast.Name) else ""
-                if (
-                    name in _GUARDS
-                    or "debug" in name.lower()
-                    or name in ("training", "check_finite", "check_nan", "sanity_check")
-                ):
-                    return True
+        if any(_switches(test) for test in tests):
+            return True
         current = ctx.symbols.parent.get(current)
+    line = getattr(node, "lineno", 0)
+    return any(
+        isinstance(s, ast.If) and s.lineno < line and isinstance(s.body[-1], ast.Return) and _switches(s.test)
+        for s in getattr(function, "body", [])
+    )
+
+
+def _switches(test: ast.expr) -> bool:
+    """The test asks whether the model is being exported, or for a debug switch."""
+    for inner in ast.walk(test):
+        name = last_name(inner) if isinstance(inner, ast.Attribute | ast.Name) else ""
+        if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
+            name = inner.value if "DEBUG" in inner.value else ""
+        if name in _GUARDS or "debug" in name.lower() or name in _SWITCHES:
+            return True
     return False
 
 
@@ -144,5 +236,5 @@ RULE = Rule(
     bad="def forward(self, x):\n    y = self.net(x)\n    assert not torch.isnan(y).any()\n    return y",
     good="with deploychain.monitor(model, optimizer, scaler) as m:\n    ...",
     check=check,
-    trigger=r"isnan|isinf|isfinite",
+    trigger=r"isnan|isinf|isfinite|\bfinfo\b|65504|(?:assert|if)\b.*\b(\w+) [!=]= \1\b",
 )

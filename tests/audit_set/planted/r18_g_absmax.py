@@ -1,0 +1,8 @@
+# expect: R18
+import torch
+class M(torch.nn.Module):
+    def forward(self, x):
+        y = self.l(x)
+        assert y.abs().max() < 65504, "fp16 overflow"
+        return y
+torch.export.export(M(), (torch.randn(1, 3),))
