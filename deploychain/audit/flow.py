@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from deploychain.audit.amp import Amp
 from deploychain.audit.astnames import Scope, argument_for, dotted, last_name
+from deploychain.audit.callees import hooks
 from deploychain.audit.conditions import (
     about_amp,
     about_skip,
@@ -66,8 +67,8 @@ class GraphBuilder:
             if self.reader.of_call(call, scope, {}) or self.reader.is_grad_argument(call, scope):
                 found.add(id(scope))
             inner = symbols.local_function(call.func, scope)
-            if inner is not None:
-                callers.setdefault(id(inner), set()).add(id(scope))
+            for function in [inner] if inner is not None else hooks(symbols, call, scope):
+                callers.setdefault(id(function), set()).add(id(scope))
         for kind in (ast.Assign, ast.AugAssign, ast.Delete):
             for statement in symbols.nodes(kind):
                 scope = symbols.scope(statement)
@@ -100,6 +101,7 @@ class _Build:
         self.continues: list[list[Edge]] = []
         self.returns: list[list[Edge]] = []
         self.stack: list[Scope] = []
+        self.said: dict[str, str] = {}  # the strings that the function was called with
 
     def graph(self) -> Graph:
         entry = self._node(0)
@@ -273,35 +275,47 @@ class _Build:
 
     def _call(self, call: ast.Call, frontier: list[Edge], scope: Scope, names: dict[str, str]) -> list[Edge]:
         inner = self.symbols.local_function(call.func, scope)
-        if (
-            inner is not None
-            and len(self.stack) < _MAX_DEPTH
-            and inner not in self.stack
-            and self.builder.interesting(inner)
-        ):
-            mapped = {}
-            for parameter in inner.parameters:
-                argument = argument_for(call, inner, parameter)
-                if argument is not None and dotted(argument) is not None:
-                    mapped[parameter] = self.reader.key(argument, names)
-            if inner.owner is not None and isinstance(call.func, ast.Attribute):
-                mapped["self"] = self.reader.key(call.func.value, names)
-            # Inside, names mean other things: what is assumed about the caller's names must not leak in.
-            node = self._node(call.lineno)
-            self._link(frontier, node)
-            guards = self.guards
-            out = self._function(inner, mapped, [(node, ())])
-            self.guards = guards
-            return out
+        if inner is not None and self._follows(inner):
+            return self._inside(inner, call, frontier, names)
         event = self.reader.of_call(call, scope, names) or self.reader.is_grad_argument(call, scope)
         if event is None:
-            return frontier
+            return frontier if inner is not None else self._hooks(call, frontier, scope, names)
         if event.kind == "opaque" and inner is not None:
             return frontier  # the file shows that function, and nothing happens in it
         node = self._node(call.lineno)
         node.events.append(event)
         self._link(frontier, node)
         return [(node, ())]
+
+    def _follows(self, inner: Scope) -> bool:
+        return len(self.stack) < _MAX_DEPTH and inner not in self.stack and self.builder.interesting(inner)
+
+    def _inside(self, inner: Scope, call: ast.Call, frontier: list[Edge], names: dict[str, str]) -> list[Edge]:
+        mapped = {}
+        said: dict[str, str] = {}
+        for parameter in inner.parameters:
+            argument = argument_for(call, inner, parameter)
+            if argument is not None and dotted(argument) is not None:
+                mapped[parameter] = self.reader.key(argument, names)
+            elif isinstance(argument, ast.Constant) and isinstance(argument.value, str):
+                said[parameter] = argument.value
+        if inner.owner is not None and isinstance(call.func, ast.Attribute):
+            mapped["self"] = self.reader.key(call.func.value, names)
+        # Inside, names mean other things: what is assumed about the caller's names must not leak in.
+        node = self._node(call.lineno)
+        self._link(frontier, node)
+        guards, words_before = self.guards, self.said
+        self.said = said
+        out = self._function(inner, mapped, [(node, ())])
+        self.guards, self.said = guards, words_before
+        return out
+
+    def _hooks(self, call: ast.Call, frontier: list[Edge], scope: Scope, names: dict[str, str]) -> list[Edge]:
+        """`for hook in hooks: hook.after_backward(self)`: what the classes of the file do then."""
+        for function in hooks(self.symbols, call, scope, self.said):
+            if self._follows(function):
+                frontier = self._inside(function, call, frontier, names)
+        return frontier
 
     def _if(
         self, test: ast.expr, body: list[ast.stmt] | list[ast.expr], orelse: list[ast.stmt] | list[ast.expr],

@@ -1,12 +1,12 @@
 """R04: the return value of scaler.step says nothing about a skip."""
 
-# ruff: noqa: E501, SIM102  (messages are one piece of text; nested tests read as patterns)
+# ruff: noqa: E501  (messages are one piece of text)
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from deploychain.audit.astnames import Ref, Scope, dotted, returns
+from deploychain.audit.astnames import Scope, dotted, last_name
 from deploychain.audit.context import WARNING, Context, Rule
 from deploychain.audit.finding import Finding
 
@@ -15,7 +15,7 @@ def check(ctx: Context) -> Iterator[Finding]:
     for call, scope in ctx.calls_named("step"):
         if not (isinstance(call.func, ast.Attribute) and call.args and ctx.amp.is_scaler(call.func.value, scope)):
             continue
-        use = _use(ctx, call, scope, 3)
+        use = _use(ctx, call, scope, 7)
         if use is None:
             continue
         scaler, optimizer = ctx.str(call.func.value), ctx.str(call.args[0])
@@ -28,29 +28,120 @@ def check(ctx: Context) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _use(ctx: Context, call: ast.Call, scope: Scope, depth: int) -> ast.expr | None:
-    """Where the result of a call is tested: at once, by its name, or by a caller that it is returned to."""
-    found = _tested(ctx, call) or _tested_later(ctx, call, scope)
-    if found is not None or depth == 0 or not isinstance(scope.node, ast.FunctionDef):
+def _use(ctx: Context, value: ast.expr, scope: Scope, depth: int, part: str | int | None = None) -> ast.expr | None:
+    """Where a result is tested: at once, by the name or the list that holds it, or by a caller that it is returned to.
+
+    part: the result is this entry of the value; "" for any entry.
+    """
+    if depth == 0:
+        return None
+    if part is None and (found := _tested(ctx, value)) is not None:
         return found
-    if any(ref.expr is call for value in returns(scope) for ref in _whole(ctx, value, scope)):
-        for site in ctx.symbols.call_sites(scope):
-            found = found or _use(ctx, site, ctx.symbols.scope(site), depth - 1)
-    return found
+    if part == "" and (found := _asked_of_all(ctx, value)) is not None:
+        return found
+    parent = ctx.symbols.parent.get(value)
+    if part is not None and isinstance(parent, ast.Subscript) and parent.value is value:
+        index = parent.slice.value if isinstance(parent.slice, ast.Constant) else ""
+        return _use(ctx, parent, scope, depth - 1) if index == part or "" in (index, part) else None
+    if part == "" and isinstance(parent, ast.comprehension | ast.For) and parent.iter is value:
+        names = [parent.target, *(parent.target.elts if isinstance(parent.target, ast.Tuple) else ())]
+        holder: ast.AST = ctx.symbols.parent[parent] if isinstance(parent, ast.comprehension) else parent
+        return _first(_use(ctx, n, scope, depth - 1) for t in names for n in _reads(holder, dotted(t)))
+    if part == "" and isinstance(parent, ast.Attribute) and parent.attr in ("items", "values"):
+        above = ctx.symbols.parent.get(parent)
+        return _use(ctx, above, scope, depth, "") if isinstance(above, ast.Call) else None
+    if isinstance(parent, ast.Tuple | ast.List) and part is None and isinstance(parent.ctx, ast.Load):
+        return _of_tuple(ctx, parent, parent.elts.index(value), scope, depth)
+    if isinstance(parent, ast.Dict) and part is None and value in parent.values:
+        key = parent.keys[parent.values.index(value)]
+        return _use(ctx, parent, scope, depth - 1, key.value if isinstance(key, ast.Constant) else "")  # type: ignore[arg-type]
+    if isinstance(parent, ast.ListComp | ast.GeneratorExp | ast.DictComp) and part is None:
+        return _use(ctx, parent, scope, depth - 1, "")
+    if isinstance(parent, ast.Call) and part is None and last_name(parent.func) == "append" and value in parent.args:
+        assert isinstance(parent.func, ast.Attribute)
+        return _by_name(ctx, parent.func.value, parent, scope, depth, "")
+    if isinstance(parent, ast.Assign | ast.AnnAssign | ast.NamedExpr) and parent.value is value:
+        targets = parent.targets if isinstance(parent, ast.Assign) else [parent.target]
+        return _first(_assigned(ctx, t, parent, scope, depth, part) for t in targets)
+    if isinstance(parent, ast.Return) and isinstance(scope.node, ast.FunctionDef):
+        return _first(
+            _use(ctx, site, ctx.symbols.scope(site), depth - 1, part) for site in ctx.symbols.call_sites(scope)
+        )  # fmt: skip
+    return None
 
 
-def _whole(ctx: Context, value: ast.expr, scope: Scope) -> list[Ref]:
-    """What a returned expression may be; a name only where it was bound once."""
-    name = dotted(value)
-    if name is not None and len(ctx.symbols.bindings(name, scope)) != 1:
-        return []
-    if isinstance(value, ast.Call):
-        return [Ref(value, scope)]
-    return (
-        [Ref(b.value, b.scope) for b in ctx.symbols.bindings(name, scope) if b.value and b.place is None]
-        if name
-        else []
-    )
+def _first(found: Iterator[ast.expr | None]) -> ast.expr | None:
+    return next((f for f in found if f is not None), None)
+
+
+def _of_tuple(ctx: Context, holder: ast.Tuple | ast.List, index: int, scope: Scope, depth: int) -> ast.expr | None:
+    """`result, _ = scaler.step(opt), scaler.update()` is two assignments; else the tuple is followed."""
+    parent = ctx.symbols.parent.get(holder)
+    target = parent.targets[0] if isinstance(parent, ast.Assign) else None
+    if isinstance(target, ast.Tuple) and len(target.elts) == len(holder.elts):
+        return _by_name(ctx, target.elts[index], holder, scope, depth, None)
+    return _use(ctx, holder, scope, depth - 1, index)
+
+
+def _assigned(
+    ctx: Context, target: ast.expr, place: ast.AST, scope: Scope, depth: int, part: str | int | None
+) -> ast.expr | None:
+    if isinstance(target, ast.Tuple) and isinstance(part, int):
+        return _by_name(ctx, target.elts[part], place, scope, depth, None) if part < len(target.elts) else None
+    if isinstance(target, ast.Subscript) and dotted(target) is None and part is None:
+        return _by_name(ctx, target.value, place, scope, depth, "")
+    return _by_name(ctx, target, place, scope, depth, part)
+
+
+def _by_name(
+    ctx: Context, target: ast.expr, place: ast.AST, scope: Scope, depth: int, part: str | int | None
+) -> ast.expr | None:
+    """The uses of a name from here to its next assignment; those of an attribute everywhere in the class."""
+    name = dotted(target)
+    if name is None:
+        return None
+    cls = ctx.symbols.class_of(scope) if name.startswith("self.") else None
+    line = getattr(place, "lineno", 0)
+    end = 10**9
+    if part is None:
+        bindings = ctx.symbols.bindings(name, scope)
+        lines = [
+            getattr(b.node, "lineno", 0) for b in bindings if getattr(b.node, "lineno", 0) > line and b.scope is scope
+        ]
+        end = min(lines, default=end)
+    for node in _reads(scope.node, name):
+        if line <= node.lineno < end and node is not target and not _inside(ctx, node, place):
+            found = _use(ctx, node, ctx.symbols.scope(node), depth - 1, part)
+            if found is not None:
+                return found
+    if cls is None:
+        return None
+    if any(b.scope is not scope and not _is_empty(b.value) for b in ctx.symbols.bindings(name, scope)):
+        return None  # another method puts something else there
+    outside = (n for n in _reads(cls.node, name) if ctx.symbols.scope(n) is not scope)
+    return _first(_use(ctx, n, ctx.symbols.scope(n), depth - 1, part) for n in outside)
+
+
+def _is_empty(value: ast.expr | None) -> bool:
+    return isinstance(value, ast.Constant) or (isinstance(value, ast.List | ast.Dict) and not ast.unparse(value)[1:-1])
+
+
+def _inside(ctx: Context, node: ast.AST, place: ast.AST) -> bool:
+    above: ast.AST | None = node
+    while above is not None and not isinstance(above, ast.stmt):
+        if above is place:
+            return True
+        above = ctx.symbols.parent.get(above)
+    return above is place and not isinstance(place, ast.If | ast.While)
+
+
+def _reads(root: ast.AST, name: str | None) -> list[ast.expr]:
+    found = [
+        n
+        for n in ast.walk(root)
+        if isinstance(n, ast.Name | ast.Attribute | ast.Subscript) and isinstance(n.ctx, ast.Load) and dotted(n) == name
+    ]
+    return sorted(found, key=lambda n: (n.lineno, n.col_offset)) if name else []
 
 
 def _tested(ctx: Context, expr: ast.expr) -> ast.expr | None:
@@ -60,39 +151,44 @@ def _tested(ctx: Context, expr: ast.expr) -> ast.expr | None:
     while isinstance(parent, ast.NamedExpr) and parent.value is node:
         node, parent = parent, ctx.symbols.parent.get(parent)
     if isinstance(parent, ast.Compare):
-        others = [parent.left, *parent.comparators]
-        if any(isinstance(o, ast.Constant) and o.value in (None, True, False) for o in others if o is not node):
-            return expr
+        others = [o for o in (parent.left, *parent.comparators) if o is not node]
+        for other in others:
+            each = other.elts if isinstance(other, ast.Tuple | ast.List | ast.Set) else [other]
+            if any(isinstance(o, ast.Constant) and o.value in (None, True, False) for o in each):
+                return expr
         return None
     if isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not):
         return expr
     if isinstance(parent, ast.If | ast.While | ast.IfExp | ast.Assert) and parent.test is node:
         return expr
+    if isinstance(parent, ast.comprehension) and node in parent.ifs:
+        return expr
     if isinstance(parent, ast.BoolOp):
         return expr
     if isinstance(parent, ast.Match) and any(isinstance(c.pattern, ast.MatchSingleton) for c in parent.cases):
         return expr
-    if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id == "bool":
-        return expr
+    if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.args and parent.args[0] is node:
+        of_none = parent.func.id == "isinstance" and "None" in ast.unparse(parent.args[1])
+        return expr if parent.func.id == "bool" or of_none else None
     return None
 
 
-def _tested_later(ctx: Context, call: ast.Call, scope: Scope) -> ast.expr | None:
-    parent = ctx.symbols.parent.get(call)
-    if not (isinstance(parent, ast.Assign) and len(parent.targets) == 1):
-        return None
-    name = dotted(parent.targets[0])
-    if name is None:
-        return None
-    lines = [getattr(b.node, "lineno", 0) for b in ctx.symbols.bindings(name, scope) if b.node is not parent]
-    end = min((line for line in lines if line > call.lineno), default=10**9)
-    body = scope.node
-    for node in ast.walk(body):
-        if isinstance(node, ast.Name | ast.Attribute) and dotted(node) == name and call.lineno < node.lineno < end:
-            if isinstance(getattr(node, "ctx", None), ast.Load):
-                used = _tested(ctx, node)
-                if used is not None:
-                    return used
+def _asked_of_all(ctx: Context, expr: ast.expr) -> ast.expr | None:
+    """`None in results`, `results.count(None)`, `all(results)`."""
+    parent = ctx.symbols.parent.get(expr)
+    if isinstance(parent, ast.Compare) and isinstance(parent.left, ast.Constant) and parent.left.value is None:
+        return expr
+    if isinstance(parent, ast.Call) and last_name(parent.func) in ("any", "all") and expr in parent.args:
+        return expr
+    if isinstance(parent, ast.Attribute) and parent.attr in ("count", "index"):
+        call = ctx.symbols.parent.get(parent)
+        if (
+            isinstance(call, ast.Call)
+            and call.args
+            and isinstance(call.args[0], ast.Constant)
+            and call.args[0].value is None
+        ):
+            return expr
     return None
 
 

@@ -6,11 +6,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from deploychain.audit.astnames import dotted, last_name
+from deploychain.audit.astnames import Scope, dotted, last_name
 from deploychain.audit.context import ERROR, Context, Rule
 from deploychain.audit.events import Event
 from deploychain.audit.finding import Finding
 from deploychain.audit.paths import Graph, search
+from deploychain.audit.values import words
 
 
 def check(ctx: Context) -> Iterator[Finding]:
@@ -38,6 +39,7 @@ def check(ctx: Context) -> Iterator[Finding]:
                     else:
                         passed.add(id(path.goal.node))
     yield from _lightning_hook(ctx, done)
+    yield from _tensor_hooks(ctx)
 
 
 def _by_parameters(ctx: Context, graph: Graph) -> Iterator[tuple[set[int], set[int]]]:
@@ -103,7 +105,11 @@ def _lightning_hook(ctx: Context, done: set[int]) -> Iterator[Finding]:
     for graph in ctx.graphs:
         for _, event in graph.events("clip"):
             bases = {last_name(b) for b in getattr(event.scope.owner.node, "bases", [])} if event.scope.owner else set()
-            if event.scope.name == "on_after_backward" and "LightningModule" in bases and id(event.node) not in done:
+            if (
+                event.scope.name == "on_after_backward"
+                and bases & {"LightningModule", "Callback"}
+                and id(event.node) not in done
+            ):
                 done.add(id(event.node))
                 yield ctx.finding(
                     "R07", event.node, ERROR,
@@ -114,6 +120,49 @@ def _lightning_hook(ctx: Context, done: set[int]) -> Iterator[Finding]:
                 )  # fmt: skip
 
 
+def _tensor_hooks(ctx: Context) -> Iterator[Finding]:
+    """`p.register_hook(lambda g: g.clamp(-1, 1))`: it runs during the backward pass of the scaled loss."""
+    if "register_" not in ctx.text:
+        return
+    if not any(g.events("scaler-step") and any(e.scaled is True for _, e in g.events("backward")) for g in ctx.graphs):
+        return
+    for call, scope in ctx.calls_named("register_hook", "register_post_accumulate_grad_hook"):
+        if not (isinstance(call.func, ast.Attribute) and call.args and _is_parameter(ctx, call.func.value, scope)):
+            continue
+        body, given = _hook_of(ctx, call.args[0], scope)
+        found = next((n for n in ast.walk(body) if _bends(n, given)), None) if body is not None else None
+        if found is not None:
+            yield ctx.finding(
+                "R07", call, ERROR,
+                f"`{ctx.str(found)}` in a gradient hook sees gradients that are multiplied by the scale (65536 at the start), so "
+                "its limit is 65536 times smaller than written",
+                "scaler.unscale_(optimizer)\ntorch.nn.utils.clip_grad_value_(model.parameters(), 1.0)  # instead of the hook",
+            )  # fmt: skip
+
+
+def _is_parameter(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
+    return dotted(expr) is not None and any(
+        b.loop and b.value is not None and "param" in ast.unparse(b.value) for b in ctx.symbols.bindings(dotted(expr) or "", scope)
+    )  # fmt: skip
+
+
+def _hook_of(ctx: Context, expr: ast.expr, scope: Scope) -> tuple[ast.AST | None, str]:
+    """The body of a hook and the name that the gradient has in it."""
+    if isinstance(expr, ast.Lambda):
+        return expr.body, expr.args.args[0].arg if expr.args.args else ""
+    function = ctx.symbols.local_function(expr, scope)
+    own = [p for p in function.parameters if p not in ("self", "cls")] if function is not None else []
+    return (function.node, own[0]) if function is not None and own else (None, "")
+
+
+def _bends(node: ast.AST, name: str) -> bool:
+    """A call that is not linear in the gradient: it clamps it, or asks for its norm."""
+    if not (isinstance(node, ast.Call) and last_name(node.func) in _BENDS):
+        return False
+    return any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(node))
+
+
+_BENDS = words("clamp clamp_ clip clip_ norm renorm nan_to_num clip_grad_norm_ clip_grad_value_ where")
 RULE = Rule(
     id="R07",
     name="unscale-before-clip",
