@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from deploychain.audit.astnames import Scope, dotted, keyword
 from deploychain.audit.context import ERROR, Context, Rule
 from deploychain.audit.finding import Finding
+from deploychain.audit.half_parameters import optimizers, trained_dtype
 
 VANISHING = 2.0**-25  # this and everything below rounds to 0 in float16
 _ADAM = frozenset({"Adam", "AdamW", "NAdam", "RAdam", "Adamax"})
@@ -29,7 +30,8 @@ def check(ctx: Context) -> Iterator[Finding]:
                 stepped[name] = call
             if seen.args[0].dtype == "fp16" and seen.args[0].sure and id(call) not in done:
                 done.add(id(call))
-                if _trains_added_parameters(ctx, call):
+                made = trained_dtype(ctx, call)
+                if _trains_added_parameters(ctx, call) or (made is not None and made[0] == "fp32"):
                     continue
                 yield from _judge(ctx, call, leaf, scaler, seen.args[0].via or call)
         elif seen.name in (".half", ".to") and seen.result.dtype == "fp16" and isinstance(call.func, ast.Attribute):
@@ -60,14 +62,38 @@ def check(ctx: Context) -> Iterator[Finding]:
                     "AutoModel.from_pretrained(name)  # FP32 weights; fp16=True turns autocast on",
                 )  # fmt: skip
 
+    for call in optimizers(ctx):
+        made = trained_dtype(ctx, call) if id(call) not in done else None
+        if made is not None and made[0] == "fp16":
+            done.add(id(call))
+            name = ctx.symbols.qual(call.func) or ""
+            yield from _judge(ctx, call, name.rpartition(".")[2], scaler, made[1])
+    yield from _true_half(ctx, done)
+
+
+def _true_half(ctx: Context, done: set[int]) -> Iterator[Finding]:
+    """precision="16-true" of Lightning and Fabric: every parameter is float16."""
+    if "16-true" not in (ctx.amp.framework.lightning, ctx.amp.framework.fabric):
+        return
+    for call in optimizers(ctx):
+        name = ctx.symbols.qual(call.func) or ""
+        if id(call) not in done and name.startswith("torch.optim."):
+            done.add(id(call))
+            yield from _judge(ctx, call, name.rpartition(".")[2], False, call, 'precision="16-true"')
+
 
 def _default_dtype(ctx: Context, scaler: bool) -> Iterator[Finding]:
     """torch.set_default_dtype(torch.float16), never set back, in a file that trains with a GradScaler."""
     calls = list(ctx.calls("torch.set_default_dtype"))
-    trains = any((ctx.symbols.qual(c.func) or "").startswith("torch.optim.") for c in ctx.symbols.calls)
-    if scaler and trains and len(calls) == 1 and calls[0][0].args:
+    trained = list(optimizers(ctx))
+    if trained and len(calls) == 1 and calls[0][0].args:
         call, scope = calls[0]
         if ctx.amp.dtype(call.args[0], scope) == "fp16":
+            if not scaler:
+                for optimizer in trained:
+                    name = ctx.symbols.qual(optimizer.func) or ""
+                    yield from _judge(ctx, optimizer, name.rpartition(".")[2], False, call)
+                return
             yield ctx.finding(
                 "R08", call, ERROR,
                 "every parameter that is made from here on is float16, and a GradScaler is used: unscale_ raises \"Attempting to unscale "
@@ -90,22 +116,22 @@ def _trains_added_parameters(ctx: Context, call: ast.Call) -> bool:
     )
 
 
-def _judge(ctx: Context, call: ast.Call, leaf: str, scaler: bool, via: ast.AST) -> Iterator[Finding]:
+def _judge(ctx: Context, call: ast.Call, leaf: str, scaler: bool, via: ast.AST, why: str = "") -> Iterator[Finding]:
     scope = ctx.symbols.scope(call)
     given = keyword(call, "eps")
     eps = ctx.symbols.const(given, scope) if given is not None else 1e-8
     fix = 'keep the parameters in float32 and run the forward pass under torch.autocast("cuda", dtype=torch.float16)'
-    line = getattr(via, "lineno", call.lineno)
+    why = why or f"made half in line {getattr(via, 'lineno', call.lineno)}"
     if scaler:
         yield ctx.finding(
             "R08", call, ERROR,
-            f"the optimiser gets float16 parameters (made half in line {line}) and a GradScaler is used: unscale_ raises "
+            f"the optimiser gets float16 parameters ({why}) and a GradScaler is used: unscale_ raises "
             "\"Attempting to unscale FP16 gradients\"", fix,
         )  # fmt: skip
     elif leaf in _ADAM and isinstance(eps, int | float) and abs(eps) <= VANISHING:
         yield ctx.finding(
             "R08", call, ERROR,
-            f"{leaf} on float16 parameters (made half in line {line}): eps={eps:g} rounds to 0 in float16, so the first step "
+            f"{leaf} on float16 parameters ({why}): eps={eps:g} rounds to 0 in float16, so the first step "
             "divides by zero and the weights become NaN or inf; weight decay of lr*wd < 5e-4 is lost as well", fix,
         )  # fmt: skip
 
@@ -114,6 +140,9 @@ def _live_scaler(ctx: Context) -> bool:
     for call in ctx.amp.scaler_calls:
         if ctx.amp.call_enabled(call, ctx.symbols.scope(call)) is not False:
             return True
+    framework = ctx.amp.framework
+    if "fp16" in (framework.accelerate, framework.fabric, framework.lightning):
+        return True
     return (
         any(e.kind == "scaler-step" for g in ctx.graphs for n in g.nodes for e in n.events) and not ctx.amp.scaler_calls
     )
@@ -163,5 +192,5 @@ RULE = Rule(
     bad="model = Net().half().cuda()\noptimizer = torch.optim.AdamW(model.parameters())",
     good='model = Net().cuda()\nwith torch.autocast("cuda", dtype=torch.float16):\n    loss = criterion(model(x), y)',
     check=check,
-    trigger=r"set_default_dtype|autocast|half|float16|fp16|16-mixed|precision=16|HalfTensor",
+    trigger=r"set_default_dtype|autocast|half|float16|fp16|16-mixed|16-true|precision=16|HalfTensor",
 )

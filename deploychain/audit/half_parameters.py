@@ -1,0 +1,338 @@
+"""Which modules an optimiser trains, and whether their parameters were made float16 before it got them.
+
+The dtype walk follows values in statement order inside one function. This follows modules: through attributes, helper
+functions, lists of parameter groups, loops over `parameters()`, `apply` and the constructors of the file's own classes.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from deploychain.audit.astnames import Ref, Scope, dotted, keyword, last_name, returns, strip_module_calls
+from deploychain.audit.context import Context
+
+_CASTS = frozenset({"half", "float", "double", "bfloat16", "to", "type"})
+_FIXED = {"half": "fp16", "float": "fp32", "double": "fp32", "bfloat16": "bf16"}
+_OPTIMIZER = re.compile(
+    r"^(\w*(Adam|AdamW|SGD|RMSprop|Adagrad|Lion|Adafactor|Lamb|LAMB|Adan|Prodigy)\w*|create_optimizer\w*)$"
+)
+_OWN_MASTERS = ("apex", "deepspeed", "colossalai", "fairscale", "fairseq")  # they keep float32 copies
+_WRAPPERS = frozenset({"compile", "DataParallel", "DistributedDataParallel", "DDP", "FSDP", "FullyShardedDataParallel"})
+_GROWN = re.compile(r"get_peft_model|add_adapter|LoraConfig|inject_adapter|\blora\b|PeftModel")
+
+
+def optimizers(ctx: Context) -> Iterator[ast.Call]:
+    """Constructions of optimisers, of torch and of packages that leave the parameters as they are."""
+    for call in ctx.symbols.calls:
+        name = ctx.symbols.qual(call.func) or ""
+        leaf = name.rpartition(".")[2]
+        if name.startswith("torch.optim."):
+            if ".lr_scheduler" not in name and ".swa_utils" not in name and leaf[:1].isupper():
+                yield call
+        elif _OPTIMIZER.match(leaf) and not name.startswith(_OWN_MASTERS) and "." in name:
+            yield call
+
+
+def trained_dtype(ctx: Context, optimizer: ast.Call) -> tuple[str, ast.AST] | None:
+    """("fp16" or "fp32", what made them so) of the parameters that an optimiser gets; None where it is not clear."""
+    if _GROWN.search(ctx.text):
+        return None  # what is trained was added to a frozen half model
+    finder = _Finder(ctx, optimizer)
+    scope = ctx.symbols.scope(optimizer)
+    given = [*optimizer.args, *(k.value for k in optimizer.keywords if k.arg in ("params", "model", None))]
+    whole = last_name(optimizer.func).startswith("create_optimizer")
+    found = [finder.dtype(ref) for ref in finder.modules(given, scope, whole)]
+    return next((f for f in found if f is not None and f[0] == "fp16"), next((f for f in found if f is not None), None))
+
+
+class _Finder:
+    """The search for one optimiser."""
+
+    def __init__(self, ctx: Context, optimizer: ast.Call) -> None:
+        self.ctx = ctx
+        self.symbols = ctx.symbols
+        self.places = self._places(optimizer)
+
+    # -- what is trained ----------------------------------------------------------------------------------------
+
+    def modules(self, exprs: list[ast.expr], scope: Scope, whole: bool, depth: int = 4) -> list[Ref]:
+        found: list[Ref] = []
+        seen: set[int] = set()
+        queue = [(e, scope, depth) for e in exprs]
+        while queue:
+            expr, where, left = queue.pop()
+            if id(expr) in seen or left == 0:
+                continue
+            seen.add(id(expr))
+            if whole and isinstance(expr, ast.Name | ast.Attribute):
+                found.append(Ref(expr, where))
+            copied = _copied(expr)
+            for node in ast.walk(expr):
+                if node in copied:
+                    continue
+                if isinstance(node, ast.Call):
+                    if last_name(node.func) in ("parameters", "named_parameters") and isinstance(
+                        node.func, ast.Attribute
+                    ):
+                        found += self._module(node.func.value, where)
+                    function = self.symbols.local_function(node.func, where)
+                    if function is not None:
+                        queue += [(r, function, left - 1) for r in returns(function)]
+                elif isinstance(node, ast.Name | ast.Attribute) and not whole:
+                    queue += [(e, s, left - 1) for e, s in self._held(node, where)]
+        return found
+
+    def _module(self, expr: ast.expr, scope: Scope) -> list[Ref]:
+        if isinstance(expr, ast.Name) and expr.id == "self":
+            cls = self.symbols.class_of(scope)
+            names = [
+                t for t in (cls.bindings if cls is not None else ()) if t.startswith("self.") and t.count(".") == 1
+            ]
+            return [Ref(ast.Attribute(expr, t.removeprefix("self."), ast.Load()), scope) for t in names]
+        for binding in self.symbols.bindings(dotted(expr) or "", scope):
+            if binding.loop and isinstance(binding.value, ast.Tuple | ast.List):
+                return [Ref(e, binding.scope) for e in binding.value.elts]
+        return [Ref(expr, scope)]
+
+    def _held(self, node: ast.expr, scope: Scope) -> Iterator[tuple[ast.expr, Scope]]:
+        """What a list of parameters or groups was made of."""
+        text = dotted(node)
+        if text is None:
+            return
+        for binding in self.symbols.bindings(text, scope):
+            if binding.value is not None:
+                yield binding.value, binding.scope
+        for call, where in self.ctx.calls_named("append", "extend"):
+            holder = call.func.value if isinstance(call.func, ast.Attribute) else call
+            if where is scope and call.args and any(dotted(n) == text for n in ast.walk(holder)):
+                yield call.args[0], where
+        function = self.symbols.parameter_scope(text, scope)
+        for site in self.symbols.call_sites(function)[:4] if function is not None else ():
+            for argument in [*site.args, *(k.value for k in site.keywords)]:
+                if any(isinstance(n, ast.Attribute) and n.attr.endswith("parameters") for n in ast.walk(argument)):
+                    yield argument, self.symbols.scope(site)
+
+    # -- its dtype ----------------------------------------------------------------------------------------------
+
+    def dtype(self, module: Ref) -> tuple[str, ast.AST] | None:
+        """The dtype of this module's parameters when the optimiser is made, and what made them so."""
+        text = dotted(strip_module_calls(module.expr))
+        identity = self._identity(module.expr, module.scope)
+        last: tuple[int, str, ast.AST] | None = None
+        refs = self.symbols.resolve(module.expr, module.scope)
+        for ref in sorted(refs, key=lambda r: getattr(r.expr, "lineno", 0)):
+            made, node = self._constructed(ref)
+            if made is not None:
+                last = (0, made, node)
+            elif last is not None and node is not ref.expr:
+                return None
+        if identity is not None and text is not None:
+            if self._frozen(identity):
+                return None
+            for node, dtype, line in self._changes({identity, *self._inside(text, module.scope)}):
+                if self._conditional(node):
+                    if dtype == "fp32":
+                        return None
+                elif last is None or line >= last[0]:
+                    last = (line, dtype, node)
+        if last is not None:
+            return last[1], last[2]
+        if isinstance(module.expr, ast.Attribute) and text and not self.symbols.bindings(text, module.scope):
+            return self.dtype(Ref(module.expr.value, module.scope))  # `net.head` of a half `net`
+        return None
+
+    def _inside(self, text: str, scope: Scope) -> Iterator[tuple[int, str]]:
+        """What a module is called in the functions of the file that made it: `net = prepare(Net())`."""
+        for binding in self.symbols.bindings(text, scope):
+            function = (
+                self.symbols.local_function(binding.value.func, binding.scope)
+                if isinstance(binding.value, ast.Call) and binding.place is None
+                else None
+            )
+            for value in returns(function) if function is not None else ():
+                held = self._identity(value, function) if function is not None else None
+                if held is not None:
+                    yield held
+
+    def _constructed(self, ref: Ref, depth: int = 3) -> tuple[str | None, ast.AST]:
+        """The dtype that a construction gives, as in `Net().to(device).half()`."""
+        expr = ref.expr
+        if _frozen_in_chain(expr):
+            return "fp32", expr  # not what is trained
+        while isinstance(expr, ast.Call):
+            dtype = self._cast(expr, ref.scope)
+            if dtype is not None:
+                return dtype, expr
+            if last_name(expr.func) in _WRAPPERS and expr.args:
+                inner = expr.args[0]
+                refs = [r for r in self.symbols.resolve(inner, ref.scope) if r.expr is not ref.expr]
+                return self._constructed(refs[0], depth - 1) if len(refs) == 1 and depth else (None, expr)
+            if last_name(expr.func) == "from_pretrained":
+                given = keyword(expr, "torch_dtype", "dtype")
+                return (self.ctx.amp.dtype(given, ref.scope) if given is not None else None), expr
+            if isinstance(expr.func, ast.Attribute) and last_name(expr.func) in (
+                "to",
+                "cuda",
+                "train",
+                "eval",
+                "cpu",
+            ):
+                expr = expr.func.value
+            else:
+                cls = self.symbols.classes.get(last_name(expr.func))
+                made = self._half_inside(cls) if cls is not None else None
+                return ("fp16", made) if made is not None else (None, expr)
+        return None, expr
+
+    def _half_inside(self, cls: Scope) -> ast.AST | None:
+        """A parameter or layer that a class of this file makes in float16 in its constructor."""
+        for call in self.symbols.calls:
+            scope = self.symbols.scope(call)
+            if self.symbols.class_of(scope) is not cls or scope.name not in ("__init__", "reset_parameters"):
+                continue
+            name = self.symbols.qual(call.func) or ""
+            given = keyword(call, "dtype")
+            layer = name.startswith("torch.nn.") and name.rpartition(".")[2][:1].isupper()
+            if layer and given is not None and self.ctx.amp.dtype(given, scope) == "fp16":
+                return call
+            if name in ("torch.nn.Parameter", "torch.nn.parameter.Parameter") and call.args:
+                frozen = keyword(call, "requires_grad")
+                inner = call.args[0]
+                if frozen is None and isinstance(inner, ast.Call):
+                    kind = self._cast(inner, scope) or self.ctx.amp.dtype(keyword(inner, "dtype"), scope)
+                    if kind == "fp16":
+                        return call
+        return None
+
+    def _cast(self, call: ast.Call, scope: Scope) -> str | None:
+        if not isinstance(call.func, ast.Attribute) or call.func.attr not in _CASTS:
+            return None
+        if call.func.attr in _FIXED:
+            return _FIXED[call.func.attr] if not call.args else None
+        for expr in [keyword(call, "dtype"), *call.args]:
+            if expr is not None and not isinstance(expr, ast.Constant):
+                dtype = self.ctx.amp.dtype(expr, scope)
+                if dtype in ("fp16", "bf16", "fp32", "fp64"):
+                    return "fp32" if dtype == "fp64" else dtype
+        return None
+
+    def _changes(self, names: set[tuple[int, str]]) -> Iterator[tuple[ast.AST, str, int]]:
+        """(node, dtype, line) of what changes a module's parameters in place before the optimiser is made."""
+        for call in self.symbols.calls:
+            if not isinstance(call.func, ast.Attribute):
+                continue
+            scope = self.symbols.scope(call)
+            dtype: str | None = None
+            module: ast.expr | None = None
+            if call.func.attr in _CASTS:
+                dtype, module = self._cast(call, scope), strip_module_calls(call.func.value)
+            elif call.func.attr == "apply" and call.args:
+                dtype, module = self._applied(call.args[0], scope), call.func.value
+            elif call.func.attr in ("parameters", "named_parameters"):
+                dtype, module = self._loop_over(call), call.func.value
+            if dtype is None or module is None or dotted(module) is None:
+                continue
+            if any(self._identity(r.expr, r.scope) in names for r in self._module(module, scope)):
+                line = self._before(call, scope)
+                if line is not None:
+                    yield call, dtype, line
+
+    def _applied(self, function: ast.expr, scope: Scope) -> str | None:
+        """`model.apply(fn)`: what fn does to the parameters of each module."""
+        local = self.symbols.local_function(function, scope)
+        node: ast.AST | None = (
+            local.node if local is not None else function if isinstance(function, ast.Lambda) else None
+        )
+        found = (
+            {self._cast(c, self.symbols.scope(c)) for c in ast.walk(node) if isinstance(c, ast.Call)}
+            if node is not None
+            else set()
+        )
+        return "fp16" if "fp16" in found and "fp32" not in found else None
+
+    def _loop_over(self, call: ast.Call) -> str | None:
+        """`for p in model.parameters(): p.data = p.data.half()`"""
+        parent = self.symbols.parent.get(call)
+        if not isinstance(parent, ast.For) or parent.iter is not call:
+            return None
+        names = {n.id for n in ast.walk(parent.target) if isinstance(n, ast.Name)}
+        for node in ast.walk(parent):
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+                target = dotted(node.targets[0]) or ""
+                if target.removesuffix(".data") in names and target.endswith(".data"):
+                    return self._cast(node.value, self.symbols.scope(node))
+        return None
+
+    def _frozen(self, identity: tuple[int, str]) -> bool:
+        for call, scope in self.ctx.calls_named("requires_grad_"):
+            off = bool(call.args) and self.symbols.const(call.args[0], scope) is False
+            held = call.func.value if isinstance(call.func, ast.Attribute) else call
+            if off and self._identity(held, scope) == identity:
+                return True
+        return False
+
+    def _conditional(self, node: ast.AST) -> bool:
+        """Done only under a condition that the file does not decide, and not a loop's own."""
+        child = node
+        parent = self.symbols.parent.get(node)
+        while parent is not None and not isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef):
+            if isinstance(parent, ast.If | ast.IfExp) and child is not parent.test:
+                return True
+            child, parent = parent, self.symbols.parent.get(parent)
+        return False
+
+    def _identity(self, expr: ast.expr, scope: Scope) -> tuple[int, str] | None:
+        """`Symbols.identity`; a parameter that is given a new object has its own."""
+        found = self.symbols.identity(expr, scope)
+        text = dotted(strip_module_calls(expr))
+        function = self.symbols.parameter_scope(text, scope) if found is None and text is not None else None
+        return (id(function), text) if function is not None and text is not None else found
+
+    # -- order ----------------------------------------------------------------------------------------------------
+
+    def _places(self, node: ast.expr, depth: int = 4) -> list[tuple[Scope, int]]:
+        """Where a node is, and where the functions that it is in are called from."""
+        scope = self.symbols.scope(node)
+        found = [(scope, node.lineno)]
+        if depth and isinstance(scope.node, ast.FunctionDef | ast.AsyncFunctionDef):
+            sites = list(self.symbols.call_sites(scope))
+            if scope.name == "__init__" and scope.owner is not None:
+                owner = scope.owner.name
+                sites += [c for c in self.symbols.calls if last_name(c.func) == owner]
+            for site in sites[:4]:
+                found += self._places(site, depth - 1)
+        return found
+
+    def _before(self, node: ast.expr, scope: Scope) -> int | None:
+        """A line to compare by where the node runs before the optimiser is made; None where it does not."""
+        for place, line in self._places(node):
+            for other, limit in self.places:
+                if place is other:
+                    return line if line < limit else None
+                if place.name in ("__init__", "setup") and place.owner is not None and place.owner is other.owner:
+                    return line
+                if place is self.symbols.module and line < limit:
+                    return line
+        return None
+
+
+def _copied(expr: ast.expr) -> set[ast.AST]:
+    """Comprehensions that make new tensors of parameters: `[p.detach().clone().float() for p in m.parameters()]`."""
+    return {
+        inner
+        for node in ast.walk(expr)
+        if isinstance(node, ast.ListComp | ast.GeneratorExp)
+        and any(isinstance(n, ast.Attribute) and n.attr in ("float", "clone", "detach") for n in ast.walk(node.elt))
+        for inner in ast.walk(node)
+    }
+
+
+def _frozen_in_chain(expr: ast.expr) -> bool:
+    """`Net().requires_grad_(False).half()`"""
+    while isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute):
+        if expr.func.attr == "requires_grad_" and expr.args and getattr(expr.args[0], "value", None) is False:
+            return True
+        expr = expr.func.value
+    return False
