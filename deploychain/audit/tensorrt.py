@@ -20,7 +20,8 @@ _RELEASE = re.compile(
 )
 # A file with such a line knows both kinds of release.
 _KNOWS = re.compile(
-    r"(?im)^(?=.*(?:trt|tensor[ -]?rt|builderflag))(?=.*\b1[1-9]\b).*(removed|dropped|no longer|gone|strong(ly)?[- ]typ)"
+    r"(?im)^(?=.*(?:trt|tensor[ -]?rt|builderflag))(?=.*\b1[1-9]\b)"
+    r".*(removed|dropped|no longer|gone|strong(ly)?[- ]typ)"
 )
 _TOLD = re.compile(
     r"^(print|info|warning|warn|error|debug|critical|exception|log|echo|exit|write|fail|\w*(Error|Exception|Exit))$"

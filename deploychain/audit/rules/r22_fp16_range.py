@@ -6,48 +6,89 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from deploychain.audit.astnames import UNKNOWN, Scope, argument, keyword, last_name
+from deploychain.audit.astnames import Scope, argument, keyword, last_name
 from deploychain.audit.context import ERROR, WARNING, Context, Rule
 from deploychain.audit.finding import Finding
+from deploychain.audit.rules.half_graphs import made_half
 
 FP16_MAX = 65504.0
 
 
+# Where the value is among the arguments of the method; the function has the tensor before it.
+_FILLS = {
+    "masked_fill": 1,
+    "masked_fill_": 1,
+    "fill_": 0,
+    "index_fill": 2,
+    "index_fill_": 2,
+    "new_full": 1,
+    "full_like": 0,
+    "pad": 2,
+}
+
+
 def check(ctx: Context) -> Iterator[Finding]:
     yield from _constants(ctx)
-    yield from _conversions(ctx)
+    yield from made_half(ctx)
+
+
+def _number(ctx: Context, expr: ast.expr | None, scope: Scope) -> float | None:
+    """A number; `torch.finfo(torch.float32).min` is one."""
+    if expr is None:
+        return None
+    value = ctx.symbols.const(expr, scope)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    for ref in ctx.symbols.resolve(expr, scope):
+        if (
+            isinstance(ref.expr, ast.Attribute)
+            and ref.expr.attr in ("min", "max")
+            and isinstance(ref.expr.value, ast.Call)
+        ):
+            info = ref.expr.value
+            if (
+                last_name(info.func) == "finfo"
+                and info.args
+                and (ctx.symbols.qual(info.args[0]) or "").endswith("float32")
+            ):
+                return -3.4028e38 if ref.expr.attr == "min" else 3.4028e38
+    return None
+
+
+def _too_big(value: float | None) -> bool:
+    return value is not None and FP16_MAX < abs(value) < float("inf")
 
 
 def _constants(ctx: Context) -> Iterator[Finding]:
     """scores.masked_fill(mask, -1e9) on a float16 tensor."""
     done: set[int] = set()
+    for made, home in ctx.calls("torch.full"):
+        dtype, fill = keyword(made, "dtype"), _number(ctx, argument(made, 1, "fill_value"), home)
+        if dtype is not None and _too_big(fill) and ctx.amp.dtype(dtype, home) == "fp16":
+            yield _does_not_fit(ctx, made, fill, "the new tensor")
     for seen in ctx.seen:
         call = seen.node
         scope: Scope = seen.function  # type: ignore[assignment]
         if id(call) in done or not seen.args:
             continue
         value = seen.args[0]
-        if isinstance(call, ast.Call) and seen.name.rpartition(".")[2] in ("masked_fill", "masked_fill_"):
+        if isinstance(call, ast.Call) and (leaf := seen.name.rpartition(".")[2]) in _FILLS:
             if value.dtype != "fp16" or value.module:
                 continue
-            method = not seen.name.startswith("torch.")
-            fill = ctx.symbols.const(argument(call, 1 if method else 2, "value"), scope)
-            if isinstance(fill, int | float) and FP16_MAX < abs(fill) < float("inf"):
+            given = (
+                keyword(call, "value")
+                if leaf == "pad"
+                else argument(call, _FILLS[leaf] + seen.name.startswith("torch."), "value", "fill_value")
+            )
+            fill = _number(ctx, given, scope)
+            if _too_big(fill):
                 done.add(id(call))
-                yield ctx.finding(
-                    "R22", call, ERROR,
-                    f"{fill:g} does not fit into float16 (maximum 65504), and `{ctx.str(seen.node.func.value) if isinstance(call.func, ast.Attribute) else 'the tensor'}` is float16 here: "  # type: ignore[attr-defined]
-                    "RuntimeError \"value cannot be converted to type Half without overflow\"",
-                    "masked_fill(mask, torch.finfo(scores.dtype).min), or float(\"-inf\")",
-                )  # fmt: skip
+                method = isinstance(call.func, ast.Attribute) and not seen.name.startswith("torch.")
+                yield _does_not_fit(ctx, call, fill, f"`{ctx.str(call.func.value)}`" if method else "the tensor")  # type: ignore[attr-defined]
         elif isinstance(call, ast.BinOp) and seen.name in ("+", "-", "*"):
             for number, tensor in ((call.right, seen.args[0]), (call.left, seen.args[1])):
-                constant = ctx.symbols.const(number, scope)
-                if (
-                    isinstance(constant, int | float)
-                    and not isinstance(constant, bool)
-                    and FP16_MAX < abs(constant) < float("inf")
-                ):
+                constant = _number(ctx, number, scope)
+                if _too_big(constant):
                     if tensor.dtype == "fp16" and tensor.sure and not tensor.module:
                         done.add(id(call))
                         yield ctx.finding(
@@ -58,33 +99,13 @@ def _constants(ctx: Context) -> Iterator[Finding]:
                         )  # fmt: skip
 
 
-def _conversions(ctx: Context) -> Iterator[Finding]:
-    """Whole-graph FP16 conversion without looking at the values."""
-    for call in ctx.symbols.calls:
-        leaf = (ctx.symbols.qual(call.func) or last_name(call.func)).rpartition(".")[2]
-        scope = ctx.symbols.scope(call)
-        if leaf in ("convert_float_to_float16", "convert_float_to_float16_model_path"):
-            blocked = keyword(call, "op_block_list", "node_block_list")
-            if blocked is None:
-                yield ctx.finding(
-                    "R22", call, WARNING,
-                    "the whole graph is converted to FP16 without looking at the values: tensors beyond 65504 become inf, constants up to "
-                    "2.98e-8 become 0",
-                    "deploychain plan (range analysis on calibration data), or modelopt.onnx.autocast.convert_to_mixed_precision(..., "
-                    "calibration_data=...)",
-                )  # fmt: skip
-        elif leaf == "convert_to_mixed_precision":
-            data = keyword(call, "calibration_data")
-            if (
-                data is None
-                and not any(k.arg is None for k in call.keywords)
-                and ctx.symbols.const(data, scope) is UNKNOWN
-            ):
-                yield ctx.finding(
-                    "R22", call, WARNING,
-                    "AutoCast without calibration data puts even a decomposed LayerNorm into FP16, where it overflows",
-                    "convert_to_mixed_precision(..., calibration_data=\"calibration.npz\")",
-                )  # fmt: skip
+def _does_not_fit(ctx: Context, call: ast.Call, fill: float | None, tensor: str) -> Finding:
+    return ctx.finding(
+        "R22", call, ERROR,
+        f"{fill:g} does not fit into float16 (maximum 65504), and {tensor} is float16 here: "
+        "RuntimeError \"value cannot be converted to type Half without overflow\"",
+        "masked_fill(mask, torch.finfo(scores.dtype).min), or float(\"-inf\")",
+    )  # fmt: skip
 
 
 RULE = Rule(
@@ -102,5 +123,5 @@ RULE = Rule(
     bad="scores = scores.masked_fill(mask == 0, -1e9)  # scores is float16 under autocast",
     good="scores = scores.masked_fill(mask == 0, torch.finfo(scores.dtype).min)",
     check=check,
-    trigger=r"convert_float_to_float16|convert_to_mixed_precision|autocast|half|float16",
+    trigger=r"autocast|half|[fF]loat16|fp16|convert_to_|AutoOptimizationConfig",
 )

@@ -1,0 +1,128 @@
+"""R22, ONNX: whole graphs that are made float16 without a look at the values."""
+
+# ruff: noqa: E501  (messages are one piece of text)
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from deploychain.audit.astnames import UNKNOWN, Scope, keyword, last_name
+from deploychain.audit.context import WARNING, Context
+from deploychain.audit.finding import Finding
+from deploychain.audit.tensorrt import CommandLines
+
+_CONVERTERS = frozenset(
+    {
+        "convert_float_to_float16",
+        "convert_float_to_float16_model_path",
+        "convert_model_float32_to_float16",
+        "convert_to_f16",
+        "ConvertFloatToFloat16Pass",
+    }
+)
+_BLOCKED = ("op_block_list", "node_block_list", "op_types_to_exclude", "nodes_to_exclude", "force_fp16_initializers")
+_LIMIT = re.compile(
+    r"finfo\(.*(float16|half)\)\.max|\b(FP16_MAX|HALF_MAX|F16_MAX|MAX_FP16|MAX_HALF|FLOAT16_MAX)\b|\b65504|\b6\.55?e\+?0?4"
+)
+_WHOLE = (
+    "the whole graph is converted to FP16 without looking at the values: tensors beyond 65504 become inf, constants up to "
+    "2.98e-8 become 0"
+)
+_RANGES = (
+    "deploychain plan (range analysis on calibration data), or modelopt.onnx.autocast.convert_to_mixed_precision(..., "
+    "calibration_data=...)"
+)
+_BLIND = "AutoCast without calibration data puts even a decomposed LayerNorm into FP16, where it overflows"
+
+
+def made_half(ctx: Context) -> Iterator[Finding]:
+    """Converters, AutoCast, their command lines, and initializers cast one by one."""
+    if "onnx" not in ctx.text.lower() or _measured(ctx):
+        return
+    for call in ctx.symbols.calls:
+        scope = ctx.symbols.scope(call)
+        leaf = _leaf(ctx, call.func, scope)
+        if leaf == "partial" and call.args:
+            leaf = _leaf(ctx, call.args[0], scope)
+        if leaf in _CONVERTERS:
+            if not any(_given(ctx, call, name, scope) for name in _BLOCKED):
+                yield ctx.finding("R22", call, WARNING, _WHOLE, _RANGES)
+        elif leaf == "convert_to_mixed_precision" and "paddle" not in ctx.text:
+            kind = ctx.symbols.const(keyword(call, "low_precision_type"), scope)
+            unknown = any(k.arg is None for k in call.keywords)
+            if (
+                kind != "bf16"
+                and not unknown
+                and len(call.args) < 9
+                and not _given(ctx, call, "calibration_data", scope)
+            ):
+                yield ctx.finding(
+                    "R22", call, WARNING, _BLIND, 'convert_to_mixed_precision(..., calibration_data="calibration.npz")'
+                )
+        elif leaf == "O4" and "AutoOptimizationConfig" in ctx.str(call.func):
+            yield ctx.finding("R22", call, WARNING, f"O4 is O3 with FP16: {_WHOLE}", _RANGES)
+        elif leaf == "OptimizationConfig" and ctx.symbols.const(keyword(call, "fp16"), scope) is True:
+            yield ctx.finding("R22", call, WARNING, _WHOLE, _RANGES)
+    yield from _command_lines(ctx)
+    yield from _one_by_one(ctx)
+
+
+def _leaf(ctx: Context, func: ast.expr, scope: Scope) -> str:
+    return (ctx.symbols.qual(func, scope) or last_name(func)).rpartition(".")[2]
+
+
+def _given(ctx: Context, call: ast.Call, name: str, scope: Scope) -> bool:
+    """An argument that is there and is not None, and not empty."""
+    value = keyword(call, name)
+    if value is None:
+        return False
+    known = ctx.symbols.const(value, scope)
+    return known is UNKNOWN or bool(known)
+
+
+def _measured(ctx: Context) -> bool:
+    """The file compares something with the largest float16: the values were looked at."""
+    if not _LIMIT.search(ctx.text):
+        return False
+    for node in ctx.symbols.nodes(ast.Compare):
+        for side in (node.left, *node.comparators):
+            for part in ast.walk(side):
+                if isinstance(part, ast.expr) and any(
+                    _LIMIT.search(ast.unparse(r.expr)) for r in ctx.symbols.resolve(part, ctx.symbols.scope(node))
+                ):
+                    return True
+    return False
+
+
+def _command_lines(ctx: Context) -> Iterator[Finding]:
+    if "modelopt.onnx.autocast" not in ctx.text and "onnxruntime.transformers" not in ctx.text:
+        return
+    lines = CommandLines(ctx.symbols)
+    data = any(lines.having("calibration_data"))
+    for piece in lines.pieces:
+        command = lines.text(piece.root)
+        if "modelopt.onnx.autocast" in piece.words and not data and "bf16" not in command:
+            yield ctx.finding(
+                "R22",
+                piece.node,
+                WARNING,
+                _BLIND,
+                "python -m modelopt.onnx.autocast ... --calibration_data calibration.npz",
+            )
+        elif "onnxruntime.transformers.optimizer" in piece.words and any(
+            p.option("float16") for p in lines.having("float16")
+        ):
+            yield ctx.finding("R22", piece.node, WARNING, _WHOLE, _RANGES)
+
+
+def _one_by_one(ctx: Context) -> Iterator[Finding]:
+    """`numpy_helper.from_array(array.astype(np.float16))` over the initializers, and FLOAT16 inputs."""
+    if "initializer" not in ctx.text or "TensorProto.FLOAT16" not in ctx.text:
+        return
+    for call, scope in ctx.calls_named("from_array"):
+        for ref in ctx.symbols.resolve(call.args[0], scope) if call.args else ():
+            cast = ref.expr
+            half = isinstance(cast, ast.Call) and last_name(cast.func) == "astype" and "float16" in ast.unparse(cast)
+            if half:
+                yield ctx.finding("R22", call, WARNING, _WHOLE, _RANGES)

@@ -1,0 +1,3 @@
+# expect: R22
+import subprocess
+subprocess.check_call(["python", "-m", "onnxruntime.transformers.optimizer", "--input", "a.onnx", "--output", "b.onnx", "--float16"])
