@@ -4,66 +4,140 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
-from deploychain.audit.astnames import last_name
+from deploychain.audit.astnames import Scope, last_name
 from deploychain.audit.context import WARNING, Context, Rule
 from deploychain.audit.finding import Finding
 
 _NAMES = frozenset({"AlphaDropout", "FeatureAlphaDropout"})
-_BETWEEN = frozenset({"Linear", "Conv1d", "Conv2d", "Flatten", "BatchNorm1d", "BatchNorm2d", "Identity", "LayerNorm"})
+_FUNCTIONS = frozenset({"alpha_dropout", "feature_alpha_dropout", "alpha_dropout_", "feature_alpha_dropout_"})
+_BETWEEN = re.compile(r"^(Lazy)?(Linear|Conv\dd|BatchNorm\dd|Flatten|Identity|LayerNorm|Unflatten|\w*Pool\dd)$")
+_NOTHING = "nothing that is a SELU"
 
 
 def check(ctx: Context) -> Iterator[Finding]:
     if "class AlphaDropout" in ctx.text or "def alpha_dropout" in ctx.text:
         return  # where it is defined
+    kinds = _NAMES | {c.name for c in ctx.symbols.classes.values() if _subclasses(ctx, c)}
     for call in ctx.symbols.calls:
-        leaf = last_name(call.func)
         name = ctx.symbols.qual(call.func) or ""
-        if leaf in _NAMES and name.startswith("torch."):
-            fed = _sequential(ctx, call)
+        if name.rpartition(".")[2] in _FUNCTIONS and name.startswith("torch."):
+            if not _selu_near(ctx, call) or _fed_directly(call):
+                yield _finding(ctx, call, _NOTHING)
+        elif (last_name(call.func) in kinds and (name.startswith("torch.") or name == "")) or _picked(ctx, call):
+            fed = _sequential(ctx, call, kinds)
             if fed is None and not _selu_near(ctx, call):
-                fed = "nothing that is a SELU"
+                fed = _NOTHING
             if fed is not None and fed != "SELU":
                 yield _finding(ctx, call, fed)
-        elif (
-            leaf in ("alpha_dropout", "feature_alpha_dropout")
-            and name.startswith("torch.")
-            and not _selu_near(ctx, call)
-        ):
-            yield _finding(ctx, call, "nothing that is a SELU")
+    for node in ctx.symbols.nodes(ast.Name, ast.Attribute):
+        if last_name(node) not in _NAMES or not _chosen(ctx, node) or _selu_near(ctx, node):
+            continue
+        if (ctx.symbols.qual(node) or "").startswith("torch."):
+            yield _finding(ctx, node, _NOTHING)
 
 
-def _sequential(ctx: Context, call: ast.Call) -> str | None:
-    """The activation before the AlphaDropout in a list of layers; None where there is no list."""
-    parent = ctx.symbols.parent.get(call)
-    items = (
-        parent.args
-        if isinstance(parent, ast.Call)
-        else parent.elts
-        if isinstance(parent, ast.List | ast.Tuple)
-        else None
+def _subclasses(ctx: Context, cls: Scope) -> bool:
+    return any(
+        last_name(b) in _NAMES and (ctx.symbols.qual(b, cls) or "").startswith("torch.")
+        for b in getattr(cls.node, "bases", [])
     )
-    if not items or call not in items:
+
+
+def _picked(ctx: Context, call: ast.Call) -> bool:
+    """`DROPOUT[kind](p)` and `getattr(nn, name)(p)` with what the file says of the name."""
+    func, scope = call.func, ctx.symbols.scope(call)
+    if isinstance(func, ast.Call) and last_name(func.func) == "getattr" and len(func.args) > 1:
+        return ctx.symbols.const(func.args[1], scope) in _NAMES
+    if not isinstance(func, ast.Subscript):
+        return False
+    key = ctx.symbols.const(func.slice, scope)
+    return any(
+        isinstance(k, ast.Constant) and k.value == key and last_name(v) in _NAMES
+        for table in ctx.symbols.resolve(func.value, scope)
+        if isinstance(table.expr, ast.Dict)
+        for k, v in zip(table.expr.keys, table.expr.values, strict=True)
+    )
+
+
+def _chosen(ctx: Context, node: ast.AST) -> bool:
+    """The class itself is chosen here: by a condition, as a default, as an argument, under another name, in a partial."""
+    parent = ctx.symbols.parent.get(node)
+    if isinstance(parent, ast.IfExp | ast.arguments | ast.Assign | ast.AnnAssign):
+        return getattr(parent, "annotation", None) is not node
+    if isinstance(parent, ast.keyword):
+        return True
+    return isinstance(parent, ast.Call) and last_name(parent.func) == "partial" and node in parent.args
+
+
+def _sequential(ctx: Context, call: ast.Call, kinds: frozenset[str] | set[str]) -> str | None:
+    """The activation before the AlphaDropout in a list of layers; None where there is no list, or it is not clear."""
+    parent = ctx.symbols.parent.get(call)
+    if isinstance(parent, ast.Call):
+        items = parent.args
+    elif isinstance(parent, ast.List | ast.Tuple):
+        items = parent.elts
+    else:
+        return None
+    if call not in items:
         return None
     for item in reversed(items[: items.index(call)]):
-        leaf = last_name(item.func) if isinstance(item, ast.Call) else ""
-        if leaf and leaf not in _BETWEEN and leaf not in _NAMES:
-            return leaf
+        if not isinstance(item, ast.Call):
+            continue
+        names = _classes(ctx, item.func)
+        if "SELU" in names:
+            return "SELU"
+        leaf = names[0] if names else ""
+        if leaf and not _BETWEEN.match(leaf) and leaf not in kinds:
+            return leaf if leaf[:1].isupper() else None
     return None
 
 
-def _selu_near(ctx: Context, call: ast.Call) -> bool:
-    """A SELU in the same class or function."""
-    scope = ctx.symbols.scope(call)
+def _classes(ctx: Context, func: ast.expr) -> list[str]:
+    """The names of the classes that a called expression may stand for, parameters with their defaults."""
+    scope = ctx.symbols.scope(func)
+    names = [last_name(r.expr) for r in ctx.symbols.resolve(func, scope)]
+    if isinstance(func, ast.Name):
+        function = ctx.symbols.parameter_scope(func.id, scope)
+        arguments = getattr(function.node, "args", None) if function is not None else None
+        if arguments is not None:
+            every = [*arguments.posonlyargs, *arguments.args]
+            for parameter, default in zip(
+                every[len(every) - len(arguments.defaults) :], arguments.defaults, strict=True
+            ):
+                if parameter.arg == func.id:
+                    names.append(last_name(default))
+    return [n for n in names if n]
+
+
+def _fed_directly(call: ast.Call) -> bool:
+    """`F.alpha_dropout(F.gelu(x))`"""
+    first = call.args[0] if call.args else None
+    return isinstance(first, ast.Call) and last_name(first.func).rstrip("_") in (
+        "relu", "gelu", "silu", "tanh", "elu", "leaky_relu", "softmax", "hardswish", "mish", "sigmoid",
+    )  # fmt: skip
+
+
+def _selu_near(ctx: Context, node: ast.AST) -> bool:
+    """A SELU in the same class or function, in those that call it, or anywhere where the place is no function."""
+    scope = ctx.symbols.scope(node)
     owner = ctx.symbols.class_of(scope)
-    node = owner.node if owner is not None else scope.node
+    places = [owner.node if owner is not None else scope.node]
+    if owner is None and not scope.is_class:
+        for site in ctx.symbols.call_sites(scope):
+            caller = ctx.symbols.class_of(ctx.symbols.scope(site))
+            places.append(caller.node if caller is not None else ctx.symbols.scope(site).node)
     return any(
-        (isinstance(n, ast.Name | ast.Attribute) and last_name(n) in ("SELU", "selu", "selu_")) for n in ast.walk(node)
+        (isinstance(n, ast.Name | ast.Attribute) and last_name(n) in ("SELU", "selu", "selu_"))
+        or (isinstance(n, ast.Constant) and isinstance(n.value, str) and n.value.lower() == "selu")
+        for place in places
+        for n in ast.walk(place)
     )
 
 
-def _finding(ctx: Context, call: ast.Call, fed: str) -> Finding:
+def _finding(ctx: Context, call: ast.AST, fed: str) -> Finding:
     return ctx.finding(
         "R16", call, WARNING,
         f"AlphaDropout keeps the mean and variance of SELU outputs only, and it is fed by {fed}: after a ReLU the mean goes from "
