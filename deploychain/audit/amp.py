@@ -6,6 +6,7 @@ import ast
 import re
 
 from deploychain.audit.astnames import Ref, Scope, dotted, keyword, last_name
+from deploychain.audit.elements import elements
 from deploychain.audit.frameworks import Frameworks, Region
 from deploychain.audit.symbols import Symbols
 
@@ -373,7 +374,8 @@ class Amp:
     # -- optimisers and losses ------------------------------------------------------------------------------------
 
     def is_scheduler(self, expr: ast.expr, scope: Scope) -> bool:
-        for ref in self.symbols.resolve(expr, scope):
+        refs = [*self.symbols.resolve(expr, scope), *elements(self.symbols, expr, scope)]
+        for ref in refs:
             if isinstance(ref.expr, ast.Call):
                 name = self.symbols.qual(ref.expr.func, ref.scope) or last_name(ref.expr.func)
                 if (
@@ -382,19 +384,24 @@ class Amp:
                     or "schedule" in name.lower()
                 ):
                     return True
-        text = dotted(expr)
-        return bool(text and _SCHEDULER_NAME.search(text.rpartition(".")[2]))
+        return self._is_named(expr, refs, _SCHEDULER_NAME)
 
     def is_optimizer(self, expr: ast.expr, scope: Scope) -> bool:
         if self.is_scheduler(expr, scope):
             return False
-        for ref in self.symbols.resolve(expr, scope):
+        refs = [*self.symbols.resolve(expr, scope), *elements(self.symbols, expr, scope)]
+        for ref in refs:
             if isinstance(ref.expr, ast.Call):
                 name = self.symbols.qual(ref.expr.func, ref.scope) or ""
                 if name.startswith("torch.optim.") and ".lr_scheduler." not in name:
                     return True
-        text = dotted(expr)
-        return bool(text and _OPTIMIZER_NAME.search(text.rpartition(".")[2]))
+        return self._is_named(expr, refs, _OPTIMIZER_NAME)
+
+    @staticmethod
+    def _is_named(expr: ast.expr, refs: list[Ref], pattern: re.Pattern[str]) -> bool:
+        """By its own name, or by that of the collection that it comes from."""
+        texts = [dotted(e) or "" for e in (expr, *(r.expr for r in refs))]
+        return any(pattern.search(t.rpartition(".")[2]) for t in texts if t)
 
     def loss_name(self, func: ast.expr, scope: Scope) -> tuple[str, ast.Call | None] | None:
         """("cross_entropy", constructor or None) where a called expression is a loss of torch; ("", None) where it is

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -239,3 +240,16 @@ def arithmetic(op: ast.operator, left: Any, right: Any) -> Any:
     except (ZeroDivisionError, OverflowError):
         pass
     return UNKNOWN
+
+
+def children_in_order(node: ast.AST) -> Iterable[ast.AST]:
+    """The parts of an expression or statement in the order in which they are evaluated."""
+    if isinstance(node, ast.Call):
+        return [node.func, *node.args, *node.keywords]
+    if isinstance(node, ast.Assign):
+        return [node.value, *node.targets]
+    if isinstance(node, ast.DictComp):
+        return [*node.generators, node.key, node.value]
+    if isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp):
+        return [*node.generators, node.elt]
+    return ast.iter_child_nodes(node)

@@ -237,13 +237,13 @@ class EventReader:
             for target in statement.targets:
                 if isinstance(target, ast.Attribute) and target.attr == "grad":
                     return Event("zero", "*", target, scope)
-        elif (
-            isinstance(statement, ast.AugAssign)
-            and isinstance(statement.op, ast.Add | ast.Sub)
-            and self.gradients.is_grad(statement.target, scope)
-            and not mentions_grad(statement.value)
-        ):
-            return Event("clip", "*", statement.target, scope, detail=self.symbols.text(statement))
+        elif isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add | ast.Sub):
+            if self.gradients.is_grad(statement.target, scope):
+                found = not mentions_grad(statement.value)
+            else:  # p.data -= lr * p.grad
+                found = self.gradients.moves_by_grad(statement.target, statement.value, scope)
+            if found:
+                return Event("clip", "*", statement.target, scope, detail=self.symbols.text(statement))
         return None
 
     def is_grad_argument(self, call: ast.Call, scope: Scope) -> Event | None:
@@ -255,6 +255,8 @@ class EventReader:
             found = any(self.gradients.is_grad(a, scope) or self.gradients.are_grads(a, scope) for a in call.args[:1])
         elif leaf == "all_reduce" and call.args and self.gradients.is_grad(call.args[0], scope):
             return Event("reduce", "*", call, scope)
+        elif leaf in ("add_", "sub_") and isinstance(call.func, ast.Attribute) and call.args:
+            found = self.gradients.moves_by_grad(call.func.value, call.args[0], scope)
         else:
             return None
         if not found or self.gradients.harmless(call):

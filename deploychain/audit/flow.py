@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterable
 
 from deploychain.audit.amp import Amp
-from deploychain.audit.astnames import Scope, argument_for, dotted, last_name
+from deploychain.audit.astnames import Scope, argument_for, children_in_order, dotted, last_name
 from deploychain.audit.callees import hooks
 from deploychain.audit.conditions import (
     about_amp,
@@ -209,7 +209,7 @@ class _Build:
             return self._comprehension(root, frontier, scope, names)
         if isinstance(root, ast.IfExp):
             return self._if(root.test, [root.body], [root.orelse], frontier, scope, names)
-        for child in _children_in_order(root):
+        for child in children_in_order(root):
             frontier = self._expression(child, frontier, scope, names)
         if isinstance(root, ast.Call):
             frontier = self._call(root, frontier, scope, names)
@@ -409,15 +409,3 @@ class _Build:
         for case in s.cases:
             out = out + self._body(case.body, [(node, ())], scope, names)
         return out
-
-
-def _children_in_order(node: ast.AST) -> Iterable[ast.AST]:
-    if isinstance(node, ast.Call):
-        return [node.func, *node.args, *node.keywords]
-    if isinstance(node, ast.Assign):
-        return [node.value, *node.targets]
-    if isinstance(node, ast.DictComp):
-        return [*node.generators, node.key, node.value]
-    if isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp):
-        return [*node.generators, node.elt]
-    return ast.iter_child_nodes(node)

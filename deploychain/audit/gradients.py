@@ -99,6 +99,18 @@ class Gradients:
             for binding in self.symbols.bindings(text, scope)
         )
 
+    def moves_by_grad(self, target: ast.expr, value: ast.expr, scope: Scope) -> bool:
+        """`p.data.add_(p.grad, alpha=-lr)`, `p -= lr * p.grad`: a parameter moves by a multiple of its gradient."""
+        if isinstance(target, ast.Attribute) and target.attr == "data":
+            target = target.value
+        factors = (
+            [value.left, value.right] if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult) else [value]
+        )
+        own = [f for f in factors if self.is_grad(f, scope)]
+        return (
+            len(own) == 1 and self._is_parameter(target, scope) and not any("scale" in ast.unparse(f) for f in factors)
+        )
+
     def square(self, expr: ast.expr, scope: Scope) -> ast.expr | None:
         """The gradient in `p.grad * p.grad` or `p.grad ** 2`."""
         if not isinstance(expr, ast.BinOp):

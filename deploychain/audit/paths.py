@@ -133,7 +133,9 @@ def search(
                 continue
             live.append((target, guards))
         if len(live) > 1 and node.branches and not strict and not node.once:
-            live = _doubtful(node, live, stops, goals if either is not None and either(node) else [])
+            both = either is not None and either(node)
+            if not (both and node.periodic):
+                live = _doubtful(node, live, stops, goals if both else [])
         for target, guards in live:
             made = known if not guards else {**known, **{t: v for t, v in guards if t in graph.asked_again}}
             stack.append((target, made))
