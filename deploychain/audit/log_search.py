@@ -110,7 +110,7 @@ def _iterated(expr: ast.expr) -> ast.expr:
     return expr
 
 
-def _printed(symbols: Symbols, expr: ast.expr) -> bool:
+def _printed(symbols: Symbols, expr: ast.expr, depth: int = 4) -> bool:
     """Text that a program printed, a line of it, or what was read from a file."""
     base: ast.expr = expr
     while isinstance(base, ast.Call | ast.Subscript | ast.Attribute):
@@ -128,4 +128,8 @@ def _printed(symbols: Symbols, expr: ast.expr) -> bool:
     if _PRINTED_NAME.match(base.id):
         return True
     bindings = symbols.bindings(base.id, symbols.scope(expr))
-    return any(b.value is not None and _PRINTED.search(ast.unparse(b.value)) for b in bindings)
+    return any(
+        b.value is not None
+        and (_PRINTED.search(ast.unparse(b.value)) or (b.loop and depth > 0 and _printed(symbols, b.value, depth - 1)))
+        for b in bindings
+    )

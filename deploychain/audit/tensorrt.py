@@ -12,10 +12,12 @@ from deploychain.audit.astnames import dotted, last_name
 from deploychain.audit.symbols import Symbols
 
 STRONGLY_TYPED_ONLY = 11
-# What comes after the name, up to the number: "TensorRT-11.0", "tensorrt>=11", 'TRT_VERSION = "11.2"', "tensorrt:11"
+# "TensorRT-11.0", "tensorrt-cu13>=11", 'TRT_VERSION = "11.2"', "tensorrt:11", "build_trt11", "libnvinfer.so.11"
 _RELEASE = re.compile(
-    r"(?:tensor[ _-]?rt|\btrt)(?:exec)?(?:[ _-]?(?:ver(?:sion)?|root|home|dir|path|major|release))?[\"' \t]{0,2}"
-    r"(?:[:=~><-]{0,2}|/)[ \t]?[\"']?v?(?P<major>[5-9]|1\d)(?![\dx]|\.?\d*(?:ms|gb|%))(?=[.\s,;:)\"'+/-]|$)",
+    r"(?:tensor[ _-]?rt|(?<![a-z])trt|nvinfer\w*\.so)(?:exec|[-_]cu\d+)?"
+    r"(?:[ _-]?(?:ver(?:sion)?|root|home|dir|path|major|release))?"
+    r"[\"' \t]{0,2}(?:[:=~><-]{0,2}|[/_.])[ \t]?[\"'(]?v?"
+    r"(?P<major>[5-9]|1\d)(?![\dx]|\.?\d*[ ]?(?:ms|gb|%))(?=[._\s,;:()\"'+/-]|[a-z]{4}|$)",
     re.IGNORECASE | re.MULTILINE,
 )
 # A file with such a line knows both kinds of release.
@@ -86,8 +88,9 @@ class CommandLines:
             text = self._written(node)
             if text.strip() and not self._told(node):
                 yield Words(node, tuple(text.split()), self._root(node))
-        for node in symbols.nodes(ast.BinOp):  # "--" + precision
-            if isinstance(node.left, ast.Constant) and node.left.value == "--":
+        for node in symbols.nodes(ast.BinOp):  # "--" + precision, "--%s" % precision
+            left = node.left.value if isinstance(node.left, ast.Constant) else None
+            if left == "--" or (isinstance(left, str) and left.endswith("--%s") and isinstance(node.op, ast.Mod)):
                 for ref in symbols.resolve(node.right, symbols.scope(node)):
                     value = symbols.const(ref.expr, ref.scope)
                     if isinstance(value, str):
@@ -126,6 +129,9 @@ class CommandLines:
         value = self.symbols.const(expr, scope)
         if not isinstance(value, str) and option:
             found = [self.symbols.const(r.expr, r.scope) for r in self.symbols.resolve(expr, scope)]
+            for binding in self.symbols.bindings(expr.id, scope) if isinstance(expr, ast.Name) else ():
+                items = self.symbols.const(binding.value, binding.scope) if binding.loop else None
+                found += items if isinstance(items, list) else []
             value = next((f for f in found if isinstance(f, str)), value)
         return value
 

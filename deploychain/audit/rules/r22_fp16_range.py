@@ -68,6 +68,10 @@ def _constants(ctx: Context) -> Iterator[Finding]:
             yield _does_not_fit(ctx, made, fill, "the new tensor")
     for seen in ctx.seen:
         call = seen.node
+        if seen.name == "torch.full" and isinstance(call, ast.Call) and seen.result.dtype == "fp16":
+            fill = _number(ctx, argument(call, 1, "fill_value"), ctx.symbols.scope(call))
+            if _too_big(fill):
+                yield _does_not_fit(ctx, call, fill, "the new tensor")
         scope: Scope = seen.function  # type: ignore[assignment]
         if id(call) in done or not seen.args:
             continue
