@@ -6,11 +6,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from deploychain.audit.astnames import dotted, last_name
+from deploychain.audit.astnames import argument, dotted, last_name
 from deploychain.audit.context import ERROR, NOTE, WARNING, Context, Rule
+from deploychain.audit.elements import elements
 from deploychain.audit.events import Event
 from deploychain.audit.finding import Finding
 from deploychain.audit.paths import Graph, Node, search
+from deploychain.audit.rules.scaler_state import checkpoints, without_gradients
 from deploychain.audit.values import words
 
 
@@ -19,15 +21,15 @@ def check(ctx: Context) -> Iterator[Finding]:
     for graph in ctx.graphs:
         for kind, finding, node in (
             *_missing_update(ctx, graph), *_early_update(ctx, graph), *_double_unscale(ctx, graph), *_scheduler(ctx, graph),
-            *_step_before_backward(ctx, graph),
+            *_step_before_backward(ctx, graph), *_past_the_scaler(ctx, graph), *_closures(ctx, graph),
         ):  # fmt: skip
             if (kind, id(node)) not in done:
                 done.add((kind, id(node)))
                 yield finding
     yield from _never_updated(ctx, done)
     yield from _update_per_optimizer(ctx)
-    yield from _checkpoint(ctx)
-    yield from _no_gradients(ctx)
+    yield from checkpoints(ctx)
+    yield from without_gradients(ctx)
 
 
 Found = list[tuple[str, Finding, ast.AST]]
@@ -63,13 +65,21 @@ def _missing_update(ctx: Context, graph: Graph) -> Found:
 
 
 def _over_collection(ctx: Context, event: Event) -> bool:
-    """`for opt in optimizers: scaler.step(opt)`: another optimiser each time."""
+    """`for opt in optimizers: scaler.step(opt)`: another optimiser each time, and not known which."""
     if isinstance(event.node, ast.Call) and event.node.args:
         text = dotted(event.node.args[0])
         if text is None:
             return True
-        return any(b.loop for b in ctx.symbols.bindings(text, event.scope)) or "[" in text
+        return event.key == text and any(b.loop for b in ctx.symbols.bindings(text, event.scope))
     return False
+
+
+def _same(ctx: Context, first: Event, second: Event) -> bool:
+    """One optimiser: by its key, or `opts[0]` and each of `opts`."""
+    if first.key == second.key:
+        return True
+    each = elements(ctx.symbols, second.node.args[0], second.scope) if isinstance(second.node, ast.Call) else []
+    return any(first.key.startswith(f"{dotted(r.expr)}[") for r in each if dotted(r.expr) is not None)
 
 
 def _never_updated(ctx: Context, done: set[tuple[str, int]]) -> Iterator[Finding]:
@@ -158,19 +168,17 @@ def _double_unscale(ctx: Context, graph: Graph) -> Found:
             continue
         if isinstance(event.node, ast.Call) and last_name(event.node.func) != "unscale_":
             continue
-        if isinstance(event.node, ast.Call) and event.node.args:
-            text = dotted(event.node.args[0])
-            if text is None or "[" in text or any(b.loop for b in ctx.symbols.bindings(text, event.scope)):
-                continue
+        if _over_collection(ctx, event):
+            continue
         path = search(
             graph, node, event,
-            goal=lambda e, event=event: e.kind == "unscale" and e.key == event.key and isinstance(e.node, ast.Call)  # type: ignore[misc]
+            goal=lambda e, event=event: e.kind == "unscale" and isinstance(e.node, ast.Call) and _same(ctx, event, e)  # type: ignore[misc]
             and last_name(e.node.func) == "unscale_",
             stop=lambda e: e.kind in ("update", "opaque"),
             strict=True,
         )  # fmt: skip
-        if path is None:
-            continue
+        if path is None or any(" in " in text for text, _ in path.node.guards):
+            continue  # `if id(optimizer) not in done`
         again = "a second time" if path.goal.node is not event.node else "again in the next iteration"
         found.append(("unscale", ctx.finding(
             "R28", path.goal.node, ERROR,
@@ -193,7 +201,7 @@ def _scheduler(ctx: Context, graph: Graph) -> Found:
             stop=lambda e: e.kind in ("backward", "opaque"),
             strict=True,
         )  # fmt: skip
-        if path is None or path.node.loops != node.loops or _skip_guard(ctx, path.node, path.goal):
+        if path is None or _batch(graph, path.node) != _batch(graph, node) or _skip_guard(ctx, path.node, path.goal):
             continue
         scaler = event.detail if event.detail != "*" else "scaler"
         found.append(("scheduler", ctx.finding(
@@ -203,6 +211,65 @@ def _scheduler(ctx: Context, graph: Graph) -> Found:
             f"before = {scaler}.get_scale()\n{ctx.str(event.node)}\n{scaler}.update()\nif {scaler}.get_scale() >= before:\n    "
             f"{ctx.str(path.goal.node)}",
         ), path.goal.node))  # fmt: skip
+    return found
+
+
+def _batch(graph: Graph, node: Node) -> tuple[int, ...]:
+    """The loops around a node that make gradients; those over optimisers or schedulers don't count."""
+    trained = {loop for n, _ in graph.events("backward", "opaque") for loop in n.loops}
+    return tuple(loop for loop in node.loops if loop in trained)
+
+
+def _past_the_scaler(ctx: Context, graph: Graph) -> Found:
+    """optimizer.step() on the gradients of a scaled backward: the scaler never gets to divide, or to skip."""
+    found: Found = []
+    for node, event in graph.events("backward"):
+        if event.scaled is not True or event.framework:
+            continue
+        path = search(
+            graph, node, event,
+            goal=lambda e: e.kind == "optimizer-step",
+            stop=lambda e: e.kind in ("scaler-step", "opaque"),
+        )  # fmt: skip
+        if path is None or not isinstance(path.goal.node, ast.Call) or _own_check(graph, node, path.node):
+            continue
+        name = ctx.str(path.goal.node.func)
+        optimizer = name.rpartition(".")[0]
+        found.append(("past", ctx.finding(
+            "R28", path.goal.node, ERROR,
+            f"`{name}` instead of scaler.step after a scaled backward: the gradients are still multiplied by the scale (65536), unless "
+            "unscale_ came first, and a step with inf or NaN in them is not skipped",
+            f"scaler.step({optimizer})\nscaler.update()",
+        ), path.goal.node))  # fmt: skip
+    return found
+
+
+def _own_check(graph: Graph, backward: Node, step: Node) -> bool:
+    """After unscale_, a condition of its own decides on the step."""
+    between = [n for n, _ in graph.events("unscale") if backward.number < n.number < step.number]
+    return bool(between) and bool(set(step.guards) - set(backward.guards))
+
+
+def _closures(ctx: Context, graph: Graph) -> Found:
+    """scaler.step(optimizer, closure): the closure's backward would run where the scaler cannot see it."""
+    found: Found = []
+    for _, event in graph.events("scaler-step"):
+        call = event.node
+        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)) or not _live(ctx, event):
+            continue
+        closure = argument(call, 1, "closure")
+        written = isinstance(closure, ast.Lambda) or (
+            isinstance(closure, ast.Name) and closure.id in ctx.symbols.functions
+        )
+        made = ctx.symbols.resolve(call.func.value, event.scope)  # some projects have a scaler of their own for this
+        if not written or not any(ctx.amp.is_scaler_call(r.expr, r.scope) for r in made):
+            continue
+        found.append(("closure", ctx.finding(
+            "R28", call, ERROR,
+            "a closure cannot go through scaler.step: as a keyword it raises \"Closure use is not currently supported if GradScaler is "
+            "enabled\", and as an argument the optimiser steps on gradients that are still scaled",
+            f"call the closure first, then {event.detail or 'scaler'}.step({event.key}); LBFGS needs training without a scaler",
+        ), call))  # fmt: skip
     return found
 
 
@@ -260,92 +327,6 @@ def _step_before_backward(ctx: Context, graph: Graph) -> Found:
                 "scaler.scale(loss).backward() first, then scaler.step(optimizer) and scaler.update()",
             ), event.node))  # fmt: skip
     return found
-
-
-def _checkpoint(ctx: Context) -> Iterator[Finding]:
-    """The optimiser's state is saved, the scaler's is not."""
-    if "state_dict" not in ctx.text or not any(g.events("scaler-step") for g in ctx.graphs):
-        return
-    if (
-        not any(ctx.amp.call_enabled(c, ctx.symbols.scope(c)) is not False for c in ctx.amp.scaler_calls)
-        and ctx.amp.scaler_calls
-    ):
-        return
-    for call in ctx.symbols.calls:
-        if (
-            isinstance(call.func, ast.Attribute)
-            and call.func.attr in ("state_dict", "load_state_dict")
-            and (
-                ctx.amp.is_scaler(call.func.value, ctx.symbols.scope(call))
-                or "scaler" in (dotted(call.func.value) or "").lower()
-            )
-        ):
-            return
-    stepped = {e.key.rpartition(".")[2] for g in ctx.graphs for _, e in g.events("scaler-step")}
-    for node in ctx.symbols.nodes(ast.Dict, ast.Call, ast.Assign):
-        pairs: list[ast.expr] = []
-        if isinstance(node, ast.Assign):  # state["optimizer"] = optimizer.state_dict()
-            pairs = [node.value] if isinstance(node.targets[0], ast.Subscript) else []
-        elif isinstance(node, ast.Dict):
-            pairs = [v for k, v in zip(node.keys, node.values, strict=True)]
-            if any(k is None for k in node.keys):
-                continue
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "dict":
-            pairs = [k.value for k in node.keywords]
-        for value in pairs:
-            if not (
-                isinstance(value, ast.Call)
-                and last_name(value.func) == "state_dict"
-                and isinstance(value.func, ast.Attribute)
-            ):
-                continue
-            if (dotted(value.func.value) or "").rpartition(".")[2] not in stepped:
-                continue
-            yield ctx.finding(
-                "R28", node, WARNING,
-                "the checkpoint holds the optimiser's state but not the scaler's: after a resume the scale starts at 65536 again, with 5 to 10 "
-                "skipped steps and a lost growth counter",
-                '"scaler": scaler.state_dict(),  # and scaler.load_state_dict(checkpoint["scaler"]) on resume',
-            )  # fmt: skip
-            return
-
-
-def _no_gradients(ctx: Context) -> Iterator[Finding]:
-    """scaler.step on an optimiser of parameters that are all frozen."""
-    frozen = {
-        dotted(c.func.value)
-        for c, scope in ctx.calls_named("requires_grad_")
-        if isinstance(c.func, ast.Attribute) and c.args and ctx.symbols.const(c.args[0], scope) is False
-    }
-    thawed = {
-        dotted(c.func.value)
-        for c, scope in ctx.calls_named("requires_grad_")
-        if isinstance(c.func, ast.Attribute) and not (c.args and ctx.symbols.const(c.args[0], scope) is False)
-    }
-    names = {n for n in frozen - thawed if n}
-    if not names or "requires_grad = True" in ctx.text:
-        return
-    for graph in ctx.graphs:
-        for _, event in graph.events("scaler-step"):
-            if not isinstance(event.node, ast.Call) or not event.node.args:
-                continue
-            for ref in ctx.symbols.resolve(event.node.args[0], event.scope):
-                if not isinstance(ref.expr, ast.Call) or not ref.expr.args:
-                    continue
-                first = ref.expr.args[0]
-                if (
-                    isinstance(first, ast.Call)
-                    and last_name(first.func) == "parameters"
-                    and isinstance(first.func, ast.Attribute)
-                ):
-                    name = dotted(first.func.value)
-                    if name in names:
-                        yield ctx.finding(
-                            "R28", event.node, ERROR,
-                            f"every parameter of `{name}` is frozen, so this optimiser gets no gradients: \"No inf checks were recorded for this "
-                            "optimizer\"",
-                            "build the optimiser from the parameters that require gradients",
-                        )  # fmt: skip
 
 
 RULE = Rule(

@@ -1,0 +1,197 @@
+"""R28, beyond the order of events: the scaler in checkpoints, and optimisers whose parameters are frozen."""
+
+# ruff: noqa: E501  (messages are one piece of text)
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from deploychain.audit.astnames import Scope, dotted, last_name
+from deploychain.audit.context import ERROR, WARNING, Context
+from deploychain.audit.finding import Finding
+
+_WRITTEN = re.compile(r"scaler\._\w+ *=[^=]")  # its state is put back by hand, which is R17
+_SAVES = re.compile(r"(^|_)save|checkpoint|dump", re.IGNORECASE)
+
+
+def checkpoints(ctx: Context) -> Iterator[Finding]:
+    """The optimiser's state is saved or loaded, the scaler's is not."""
+    if not any(g.events("scaler-step") for g in ctx.graphs):
+        return
+    if (
+        not any(ctx.amp.call_enabled(c, ctx.symbols.scope(c)) is not False for c in ctx.amp.scaler_calls)
+        and ctx.amp.scaler_calls
+    ):
+        return
+    stepped = {e.key.rpartition(".")[2] for g in ctx.graphs for _, e in g.events("scaler-step")}
+    saved = next(_saved(ctx, stepped), None)
+    scaler_saved, scaler_loaded = _of_scaler(ctx, "state_dict"), _of_scaler(ctx, "load_state_dict")
+    if saved is not None and not scaler_saved and not _scaler_given(ctx):
+        lost = "the resume asks for it and finds nothing" if scaler_loaded else (
+            "after a resume the scale starts at 65536 again, with 5 to 10 skipped steps and a lost growth counter"
+        )  # fmt: skip
+        yield ctx.finding(
+            "R28", saved, WARNING,
+            f"the checkpoint holds the optimiser's state but not the scaler's: {lost}",
+            '"scaler": scaler.state_dict(),  # and scaler.load_state_dict(checkpoint["scaler"]) on resume',
+        )  # fmt: skip
+    elif (
+        scaler_saved
+        and not scaler_loaded
+        and not _WRITTEN.search(ctx.text)
+        and (load := _loaded(ctx, stepped)) is not None
+    ):
+        yield ctx.finding(
+            "R28", load, WARNING,
+            "the optimiser's state is loaded but not the scaler's, which the checkpoint holds: the scale starts at 65536 again, with 5 "
+            "to 10 skipped steps and a lost growth counter",
+            f'{ctx.str(load)}\nscaler.load_state_dict(checkpoint["scaler"])',
+        )  # fmt: skip
+
+
+def _of_scaler(ctx: Context, method: str) -> bool:
+    return any(
+        isinstance(call.func, ast.Attribute)
+        and call.func.attr == method
+        and (
+            ctx.amp.is_scaler(call.func.value, ctx.symbols.scope(call))
+            or "scaler" in (dotted(call.func.value) or "").lower()
+            or "scaler" in _iterated(ctx, call.func.value, ctx.symbols.scope(call))
+        )
+        for call in ctx.symbols.calls
+    )
+
+
+def _iterated(ctx: Context, expr: ast.expr, scope: Scope) -> str:
+    """The text of what a loop variable comes from: `for name, obj in {"scaler": scaler}.items()`."""
+    bindings = ctx.symbols.bindings(dotted(expr) or "", scope)
+    refs = [
+        r for b in bindings if b.loop and b.value is not None for r in ctx.symbols.resolve(_unwrapped(b.value), b.scope)
+    ]
+    # what a parameter (`**objects`) holds is not known: any of it may be the scaler
+    return " ".join(ast.unparse(r.expr) if not isinstance(r.expr, ast.Name) else "scaler" for r in refs).lower()
+
+
+def _unwrapped(value: ast.expr) -> ast.expr:
+    return value.func.value if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) else value
+
+
+def _scaler_given(ctx: Context) -> bool:
+    """The scaler itself is handed to something that saves: `save(path, model=model, scaler=scaler)`."""
+    return any(
+        _SAVES.search(last_name(call.func))
+        and any("scaler" in ast.unparse(r.expr).lower() for a in _given(call) for r in ctx.symbols.resolve(a, ctx.symbols.scope(call)))
+        for call in ctx.symbols.calls
+    )  # fmt: skip
+
+
+def _given(call: ast.Call) -> list[ast.expr]:
+    return [*call.args, *(k.value for k in call.keywords)]
+
+
+def _saved(ctx: Context, stepped: set[str]) -> Iterator[ast.AST]:
+    """Where the state of an optimiser that a scaler steps goes into a dictionary, or the optimiser into a save call."""
+    if "state_dict" in ctx.text:
+        for node in ctx.symbols.nodes(ast.Dict, ast.Call, ast.Assign):
+            if any(_is_state(v, stepped) for v in _values(node)):
+                yield node
+    for call in ctx.symbols.calls:
+        if not _SAVES.search(last_name(call.func)) or last_name(call.func).endswith("hook"):
+            continue
+        given = {k.arg: k.value for k in call.keywords}
+        for ref in [r for a in call.args[:2] for r in ctx.symbols.resolve(a, ctx.symbols.scope(call))]:
+            if isinstance(ref.expr, ast.Dict):
+                given |= {
+                    ast.unparse(k): v for k, v in zip(ref.expr.keys, ref.expr.values, strict=True) if k is not None
+                }
+        names = {last_name(v) for v in given.values()}
+        if names & stepped and any("model" in n or "net" in n for n in (*names, *map(str, given))):
+            yield call
+
+
+def _values(node: ast.AST) -> list[ast.expr]:
+    if isinstance(node, ast.Assign):  # state["optimizer"] = optimizer.state_dict()
+        return [node.value] if isinstance(node.targets[0], ast.Subscript) else []
+    if isinstance(node, ast.Dict):
+        return [] if any(k is None for k in node.keys) else node.values
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "dict":
+        return [k.value for k in node.keywords]
+    return []
+
+
+def _is_state(value: ast.expr, stepped: set[str]) -> bool:
+    return (
+        isinstance(value, ast.Call)
+        and isinstance(value.func, ast.Attribute)
+        and value.func.attr == "state_dict"
+        and (dotted(value.func.value) or "").rpartition(".")[2] in stepped
+    )
+
+
+def _loaded(ctx: Context, stepped: set[str]) -> ast.Call | None:
+    return next(
+        (
+            call
+            for call, _ in ctx.calls_named("load_state_dict")
+            if isinstance(call.func, ast.Attribute) and (dotted(call.func.value) or "").rpartition(".")[2] in stepped
+        ),
+        None,
+    )
+
+
+def _frozen(ctx: Context) -> set[str]:
+    """Modules whose parameters are frozen and never thawed."""
+    frozen: set[str] = set()
+    thawed: set[str] = set()
+    for call, scope in ctx.calls_named("requires_grad_"):
+        if isinstance(call.func, ast.Attribute):
+            off = bool(call.args) and ctx.symbols.const(call.args[0], scope) is False
+            (frozen if off else thawed).update(_module_of(ctx, call.func.value, scope))
+    for node in ctx.symbols.nodes(ast.Assign):  # for p in net.parameters(): p.requires_grad = False
+        for target in node.targets:
+            if isinstance(target, ast.Attribute) and target.attr == "requires_grad":
+                off = isinstance(node.value, ast.Constant) and node.value.value is False
+                conditional = isinstance(ctx.symbols.parent.get(node), ast.If)
+                names = _module_of(ctx, target.value, ctx.symbols.scope(node))
+                (frozen if off and not conditional else thawed).update(names)
+    return frozen - thawed
+
+
+def _module_of(ctx: Context, expr: ast.expr, scope: Scope) -> set[str]:
+    """The module itself, or for a parameter the module whose parameters the loop goes through."""
+    text = dotted(expr) or ""
+    for binding in ctx.symbols.bindings(text, scope):
+        if binding.loop and isinstance(binding.value, ast.Call) and isinstance(binding.value.func, ast.Attribute):
+            return {dotted(binding.value.func.value) or ""} - {""}
+    return {text} - {""}
+
+
+def without_gradients(ctx: Context) -> Iterator[Finding]:
+    """scaler.step on an optimiser of parameters that are all frozen."""
+    if "requires_grad" not in ctx.text:
+        return
+    names = _frozen(ctx)
+    if not names or "requires_grad = True" in ctx.text:
+        return
+    for graph in ctx.graphs:
+        for _, event in graph.events("scaler-step"):
+            if not isinstance(event.node, ast.Call) or not event.node.args:
+                continue
+            for ref in ctx.symbols.resolve(event.node.args[0], event.scope):
+                if not isinstance(ref.expr, ast.Call) or not ref.expr.args:
+                    continue
+                first = ref.expr.args[0]
+                if (
+                    isinstance(first, ast.Call)
+                    and last_name(first.func) == "parameters"
+                    and isinstance(first.func, ast.Attribute)
+                ):
+                    name = dotted(first.func.value)
+                    if name in names:
+                        yield ctx.finding(
+                            "R28", event.node, ERROR,
+                            f"every parameter of `{name}` is frozen, so this optimiser gets no gradients: \"No inf checks were recorded for this "
+                            "optimizer\"",
+                            "build the optimiser from the parameters that require gradients",
+                        )  # fmt: skip
