@@ -4,44 +4,70 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
-from deploychain.audit.astnames import Scope, last_name
+from deploychain.audit.astnames import Ref, Scope, last_name
 from deploychain.audit.context import ERROR, NOTE, WARNING, Context, Rule
 from deploychain.audit.finding import Finding
+from deploychain.audit.rules.compiled_code import autocast_is_off, casts, is_extension
+from deploychain.audit.rules.custom_operators import unregistered_operators
 from deploychain.audit.values import words
 
-_MIXING = words("mm matmul bmm addmm linear conv1d conv2d conv3d conv_transpose2d einsum baddbmm addmv mv t_mm")
+_MIXING = words(
+    "mm matmul bmm addmm linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d einsum baddbmm addmv mv "
+    "t_mm addbmm tensordot inner outer ger dot conv1d_input conv2d_input conv3d_input conv1d_weight conv2d_weight conv3d_weight "
+    "scaled_dot_product_attention bilinear chain_matmul multi_dot"
+)
+_CUSTOM_FWD = frozenset({"torch.amp.custom_fwd", "torch.cuda.amp.custom_fwd"})
 
 
 def check(ctx: Context) -> Iterator[Finding]:
+    plain = _trains_in_fp32(ctx)
     for cls in ctx.symbols.classes.values():
-        if _is_function(ctx, cls):
+        if not plain and _is_function(ctx, cls):
             yield from _function(ctx, cls)
-        elif ctx.is_module_class(cls):
-            yield from _module(ctx, cls)
-    yield from _custom_ops(ctx)
+    yield from _misplaced(ctx)
+    yield from unregistered_operators(ctx)
+
+
+_HALF = re.compile(r"autocast|half|float16|fp16|bf16|precision|[Ss]caler|\bamp\b|accelerat", re.IGNORECASE)
+
+
+def _trains_in_fp32(ctx: Context) -> bool:
+    """The training is in the file, and nothing of AMP is."""
+    return ".backward(" in ctx.text and ".step(" in ctx.text and _HALF.search(ctx.text) is None
 
 
 def _methods(cls: Scope) -> dict[str, ast.FunctionDef]:
     return {s.name: s for s in cls.body if isinstance(s, ast.FunctionDef)}
 
 
-def _decorators(ctx: Context, method: ast.FunctionDef) -> dict[str, ast.expr]:
+def _decorators(ctx: Context, method: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, ast.expr]:
+    """The decorators by the name of what they are, also where they were given another name or arguments before."""
     found = {}
     for decorator in method.decorator_list:
         target = decorator.func if isinstance(decorator, ast.Call) else decorator
         found[last_name(target)] = decorator
-        if isinstance(decorator, ast.Call) and last_name(target) == "partial" and decorator.args:
-            found[last_name(decorator.args[0])] = decorator
+        for ref in (
+            Ref(decorator, ctx.symbols.scope(decorator)),
+            *ctx.symbols.resolve(target, ctx.symbols.scope(target)),
+        ):
+            made = ref.expr
+            if not isinstance(made, ast.Call):
+                continue
+            inner = made.args[0] if last_name(made.func) == "partial" and made.args else made.func
+            name = ctx.symbols.qual(inner, ref.scope) or last_name(inner)
+            found[name.rpartition(".")[2]] = decorator
     return found
 
 
 def _is_function(ctx: Context, cls: Scope) -> bool:
-    for base in getattr(cls.node, "bases", []):
-        name = ctx.symbols.qual(base, cls) or ""
-        if name in ("torch.autograd.Function", "torch.autograd.function.Function"):
-            return True
+    for home in ctx.symbols.bases(cls):
+        for base in getattr(home.node, "bases", []):
+            name = ctx.symbols.qual(base, home) or ""
+            if name.startswith("torch.autograd.") and name.endswith("Function"):
+                return True
     return False
 
 
@@ -68,11 +94,11 @@ def _function(ctx: Context, cls: Scope) -> Iterator[Finding]:
                 '@staticmethod\n@torch.amp.custom_bwd(device_type="cuda")\ndef backward(ctx, ...):',
             )  # fmt: skip
         return
-    if _casts(forward) or _casts(backward) or _only_raises(backward):
+    if casts(forward) or casts(backward) or _only_raises(backward):
         return
-    inputs = [a.arg for a in forward.args.args[1:]]
-    reason = _mixes(ctx, forward, backward, cls)
-    if reason and (len(inputs) >= 2 or reason.startswith("calls")):
+    inputs = [a.arg for a in forward.args.args][0 if "setup_context" in methods else 1 :]
+    reason = _mixes(ctx, forward, backward)
+    if reason and (len(inputs) >= 2 or reason.startswith("calls")) and not _in_fp32_only(ctx, cls):
         yield ctx.finding(
             "R13", cls.node, WARNING,
             f"autograd.Function {cls.name} {reason} and has no custom_fwd/custom_bwd: under autocast float16 and float32 tensors "
@@ -82,7 +108,17 @@ def _function(ctx: Context, cls: Scope) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _mixes(ctx: Context, forward: ast.FunctionDef, backward: ast.FunctionDef, cls: Scope) -> str:
+def _in_fp32_only(ctx: Context, cls: Scope) -> bool:
+    """Every `Name.apply(...)` of the file is in a region with autocast off."""
+    sites = [
+        c
+        for c in ctx.symbols.calls
+        if isinstance(c.func, ast.Attribute) and c.func.attr == "apply" and last_name(c.func.value) == cls.name
+    ]
+    return bool(sites) and all(autocast_is_off(ctx, c) for c in sites)
+
+
+def _mixes(ctx: Context, forward: ast.FunctionDef, backward: ast.FunctionDef) -> str:
     for method in (forward, backward):
         for node in ast.walk(method):
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
@@ -93,110 +129,49 @@ def _mixes(ctx: Context, forward: ast.FunctionDef, backward: ast.FunctionDef, cl
             name = ctx.symbols.qual(node.func) or ""
             if leaf in _MIXING and (not name or name.startswith("torch.")):
                 return "multiplies matrices"
-            if _is_extension(ctx, node):
+            if is_extension(ctx, node):
                 return f"calls compiled code (`{ctx.str(node.func)}`)"
     return ""
-
-
-def _is_extension(ctx: Context, call: ast.Call) -> bool:
-    """A call into a compiled module: `_ext.forward(...)`, `torch.ops.lib.op(...)`, a `load_inline` module."""
-    name = ctx.symbols.qual(call.func) or ""
-    if name.startswith("torch.ops."):
-        return not name.startswith("torch.ops.aten.")
-    parts = name.split(".")
-    if len(parts) >= 2 and any(p in ("_C", "_ext", "ext") or p.endswith(("_cuda", "_ext", "_cpp")) for p in parts[:-1]):
-        return not name.startswith("torch.")
-    if isinstance(call.func, ast.Attribute):
-        for ref in ctx.symbols.resolve(call.func.value, ctx.symbols.scope(call)):
-            if isinstance(ref.expr, ast.Call):
-                made = ctx.symbols.qual(ref.expr.func, ref.scope) or ""
-                if made.startswith("torch.utils.cpp_extension.load"):
-                    return True
-    return False
 
 
 def _only_raises(method: ast.FunctionDef) -> bool:
     return isinstance(method.body[-1], ast.Raise)
 
 
-def _casts(method: ast.FunctionDef) -> bool:
-    """The code looks at dtypes or casts: it knows about mixed inputs."""
-    for node in ast.walk(method):
-        if isinstance(node, ast.Attribute) and node.attr == "dtype":
-            return True
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            if node.func.attr in ("float", "type_as", "autocast", "half"):
-                return True
-            if node.func.attr == "to" and any(
-                isinstance(n, ast.Attribute) and (n.attr == "dtype" or n.attr.startswith(("float", "bfloat")))
-                for n in ast.walk(node)
-            ):
-                return True
-    return False
-
-
-def _module(ctx: Context, cls: Scope) -> Iterator[Finding]:
-    forward = _methods(cls).get("forward")
-    if forward is None:
-        return
-    decorator = _decorators(ctx, forward).get("custom_fwd")
-    if decorator is not None:
-        yield ctx.finding(
-            "R13", decorator, ERROR,
-            f"custom_fwd is made for autograd.Function; on {cls.name}.forward it does nothing outside autocast and writes private "
-            "attributes on the module inside it",
-            'def forward(self, x):\n    with torch.autocast("cuda", enabled=False):\n        return self._forward(x.float())',
-        )  # fmt: skip
-
-
-def _custom_ops(ctx: Context) -> Iterator[Finding]:
-    if "custom_op" not in ctx.text and "Library(" not in ctx.text and "library.define" not in ctx.text:
-        return
-    if "register_autocast" in ctx.text or "Autocast" in ctx.text:
+def _misplaced(ctx: Context) -> Iterator[Finding]:
+    """custom_fwd on what is no autograd.Function: methods of modules, functions, and `Net.forward = custom_fwd(Net.forward)`."""
+    if "custom_fwd" not in ctx.text:
         return
     for function in ctx.symbols.function_scopes:
         node = function.node
         assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        for decorator in node.decorator_list:
-            if not isinstance(decorator, ast.Call) or ctx.symbols.qual(decorator.func) != "torch.library.custom_op":
-                continue
-            tensors = [a for a in node.args.args if a.annotation is not None and last_name(a.annotation) == "Tensor"]
-            if len(tensors) >= 2 and "backward" not in node.name:  # autocast is off in the backward pass
-                label = ctx.symbols.const(decorator.args[0], function) if decorator.args else node.name
-                yield _unregistered(ctx, decorator, str(label), len(tensors))
-    for call in ctx.symbols.calls:
-        name = ctx.symbols.qual(call.func) or ""
-        if name == "torch.library.define" and len(call.args) > 1:
-            schema, label = (
-                ctx.symbols.const(call.args[1], ctx.symbols.scope(call)),
-                ctx.symbols.const(call.args[0], ctx.symbols.scope(call)),
-            )
-        elif (
-            isinstance(call.func, ast.Attribute) and call.func.attr == "define" and call.args and _is_library(ctx, call)
-        ):
-            schema = label = ctx.symbols.const(call.args[0], ctx.symbols.scope(call))
-        else:
+        decorator = _decorators(ctx, node).get("custom_fwd") if node.decorator_list else None
+        if decorator is None:
             continue
-        if (
-            isinstance(schema, str) and schema.split("->")[0].count("Tensor") >= 2 and "!" not in schema
-        ):  # out= is never cast
-            yield _unregistered(ctx, call, str(label).split("(")[0], schema.split("->")[0].count("Tensor"))
+        if function.owner is not None and ctx.is_module_class(function.owner):
+            yield _on_module(ctx, decorator, f"{function.owner.name}.{function.name}")
+        elif function.owner is None and function.parameters and function.parameters[0] not in ("ctx", "self", "cls"):
+            yield _on_module(ctx, decorator, f"the function {function.name}")
+    for node in ctx.symbols.nodes(ast.Assign):
+        target, value = node.targets[0], node.value
+        if not (isinstance(target, ast.Attribute) and target.attr == "forward" and isinstance(value, ast.Call)):
+            continue
+        scope = ctx.symbols.scope(node)
+        made = [
+            value.func,
+            *(r.expr.func for r in ctx.symbols.resolve(value.func, scope) if isinstance(r.expr, ast.Call)),
+        ]
+        owner = ctx.symbols.classes.get(last_name(target.value))
+        if any(ctx.symbols.qual(f) in _CUSTOM_FWD for f in made) and (owner is None or not _is_function(ctx, owner)):
+            yield _on_module(ctx, value, ctx.str(target))
 
 
-def _is_library(ctx: Context, call: ast.Call) -> bool:
-    assert isinstance(call.func, ast.Attribute)
-    for ref in ctx.symbols.resolve(call.func.value, ctx.symbols.scope(call)):
-        if isinstance(ref.expr, ast.Call) and ctx.symbols.qual(ref.expr.func, ref.scope) == "torch.library.Library":
-            return True
-    return False
-
-
-def _unregistered(ctx: Context, node: ast.AST, label: str, tensors: int) -> Finding:
+def _on_module(ctx: Context, node: ast.AST, what: str) -> Finding:
     return ctx.finding(
-        "R13", node, WARNING,
-        f"custom operator {label.strip()} takes {tensors} tensors and has no autocast rule: under autocast its kernel gets float16 "
-        "activations next to float32 weights",
-        f'torch.library.register_autocast("{label}", "cuda", torch.float32)',
+        "R13", node, ERROR,
+        f"custom_fwd is made for autograd.Function; on {what} it does nothing outside autocast and writes private "
+        "attributes on the first argument inside it",
+        'def forward(self, x):\n    with torch.autocast("cuda", enabled=False):\n        return self._forward(x.float())',
     )  # fmt: skip
 
 
@@ -221,5 +196,5 @@ RULE = Rule(
     bad='@torch.library.custom_op("lib::scale", mutates_args=())\ndef scale(x: Tensor, w: Tensor) -> Tensor: ...',
     good='torch.library.register_autocast("lib::scale", "cuda", torch.float32)',
     check=check,
-    trigger=r"autograd\.|\(Function\)|custom_op|custom_fwd|Library\(|library\.define",
+    trigger=r"autograd\.|import .*\bFunction\b|custom_op|triton_op|custom_fwd|Library\(|library\.define",
 )
