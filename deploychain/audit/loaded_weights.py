@@ -1,0 +1,70 @@
+"""Where trained weights come in: checkpoints that are loaded, and models that are made with pretrained weights."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from deploychain.audit.astnames import Scope, keyword, last_name
+from deploychain.audit.context import Context
+
+_LOADERS = re.compile(
+    r"^(load_state_dict|from_pretrained|load_model|load_checkpoint|load_weights|load_from_checkpoint|load_pretrained\w*)$"
+)
+_WHOLE = frozenset({"torch.hub.load", "torch.jit.load", "safetensors.torch.load_model"})
+
+
+def loads(ctx: Context, call: ast.Call) -> bool:
+    """This call puts trained weights into a model."""
+    if _LOADERS.match(last_name(call.func)):
+        owner = ast.unparse(call.func).lower() if isinstance(call.func, ast.Attribute) else ""
+        return not re.search(r"optim|opt\.|sched|scaler|tokenizer|processor|config", owner)
+    if ctx.symbols.qual(call.func) in _WHOLE:
+        return True
+    given = keyword(call, "pretrained", "weights")
+    return given is not None and not (isinstance(given, ast.Constant) and given.value in (None, False))
+
+
+def loaded_before(ctx: Context, node: ast.stmt | ast.expr, scope: Scope, depth: int = 3) -> bool:
+    """Weights were loaded before this runs: in its function, in one that calls it, or in a method of its class."""
+    for call in ctx.symbols.calls:
+        earlier = ctx.symbols.scope(call) is scope and call.lineno <= node.lineno and call is not node
+        if earlier and (loads(ctx, call) or _inside(ctx, call, 2)):
+            return True
+    if isinstance(scope.node, ast.Lambda) and depth and scope.parent is not None:
+        return loaded_before(ctx, scope.node, scope.parent, depth - 1)
+    if not isinstance(scope.node, ast.FunctionDef | ast.AsyncFunctionDef) or not depth:
+        return False
+    if scope.owner is not None and scope.name not in ("__init__", "forward"):
+        for call in ctx.symbols.calls:
+            where = ctx.symbols.scope(call)
+            if where.owner is scope.owner and where is not scope and loads(ctx, call):
+                return True
+    sites: list[ast.Call] = list(ctx.symbols.call_sites(scope))
+    sites += [c for c, _ in ctx.calls_named("apply") if c.args and last_name(c.args[0]) == scope.name]
+    return any(loaded_before(ctx, site, ctx.symbols.scope(site), depth - 1) for site in sites[:6])
+
+
+def loaded_after(ctx: Context, node: ast.stmt, scope: Scope) -> bool:
+    """The same function loads weights afterwards, always (a resumed training had the same code before)."""
+    for call in ctx.symbols.calls:
+        if ctx.symbols.scope(call) is scope and call.lineno > node.lineno and loads(ctx, call):
+            parent = ctx.symbols.parent.get(call)
+            while parent is not None and parent is not scope.node and not isinstance(parent, ast.If):
+                parent = ctx.symbols.parent.get(parent)
+            if not isinstance(parent, ast.If) and "resume" not in ctx.str(call).lower():
+                return True
+    return False
+
+
+def _inside(ctx: Context, call: ast.Call, depth: int) -> bool:
+    """The function of this file that is called here loads weights."""
+    function = ctx.symbols.local_function(call.func, ctx.symbols.scope(call))
+    if function is None or function.name in ("__init__", "forward"):
+        return False
+    for inner in ctx.symbols.calls:
+        if ctx.symbols.scope(inner) is function and (
+            loads(ctx, inner) or (depth > 1 and _inside(ctx, inner, depth - 1))
+        ):
+            return True
+    return False
