@@ -197,7 +197,7 @@ RULE = Rule(
         "weakly typed build an FP32 layer may just be faster. --fp16 is gone in TensorRT 11. The `layers` command reads and judges all of it."
     ),
     experiment="`deploychain layers` on a layer file with and without detailed verbosity.",
-    bad='subprocess.run(["trtexec", "--onnx=m.onnx", "--fp16", "--dumpProfile"])',
+    bad='log = subprocess.getoutput("trtexec --loadEngine=m.plan --dumpProfile")\nfp32 = [line for line in log.splitlines() if "kFLOAT" in line]',
     good='subprocess.run(["trtexec", "--onnx=m.onnx", "--exportLayerInfo=layers.json", "--profilingVerbosity=detailed"])',
     check=check,
     trigger=r"trtexec|engine_inspector|BuilderFlag|CreateConfig",
