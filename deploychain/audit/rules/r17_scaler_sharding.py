@@ -9,24 +9,52 @@ from collections.abc import Iterator
 from deploychain.audit.astnames import Scope, dotted, last_name
 from deploychain.audit.context import ERROR, Context, Rule
 from deploychain.audit.finding import Finding
+from deploychain.audit.rules.ddp_bypass import around_ddp
 
-_FSDP1 = frozenset({"torch.distributed.fsdp.FullyShardedDataParallel", "fairscale.nn.FullyShardedDataParallel"})
-_DDP = frozenset({"torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.distributed.DistributedDataParallel"})
-_PRIVATE = frozenset(
-    {"_scale", "_growth_tracker", "_init_scale", "_growth_factor", "_backoff_factor", "_growth_interval"}
+_FSDP1 = frozenset(
+    {
+        "torch.distributed.fsdp.FullyShardedDataParallel",
+        "fairscale.nn.FullyShardedDataParallel",
+        "fairscale.nn.data_parallel.FullyShardedDataParallel",
+        "fairscale.nn.data_parallel.fully_sharded_data_parallel.FullyShardedDataParallel",
+    }
 )
-_COLLECTIVES = frozenset({"all_reduce", "broadcast", "reduce", "all_gather"})
-_IN_PLACE = frozenset({"fill_", "copy_", "mul_", "div_", "zero_", "set_", "clamp_"})
+_PRIVATE = frozenset(
+    {
+        "_scale",
+        "_growth_tracker",
+        "_init_scale",
+        "_growth_factor",
+        "_backoff_factor",
+        "_growth_interval",
+        "_init_growth_tracker",
+        "_per_optimizer_states",
+        "_get_scale_async",
+    }
+)
+_COLLECTIVES = frozenset({"all_reduce", "broadcast", "reduce", "all_gather", "broadcast_object_list"})
+_IN_PLACE = frozenset({"fill_", "copy_", "mul_", "div_", "zero_", "set_", "clamp_", "add_", "sub_"})
+_OVERRIDES = frozenset({"__init__", "update", "step", "scale", "unscale_", "load_state_dict"})
 
 
 def check(ctx: Context) -> Iterator[Finding]:
     yield from _private(ctx)
+    yield from _agreed(ctx)
     yield from _fsdp(ctx)
-    yield from _outside_ddp(ctx)
+    yield from around_ddp(ctx)
 
 
 def _private_of(ctx: Context, expr: ast.AST, scope: Scope) -> str | None:
+    if isinstance(expr, ast.Call) and last_name(expr.func) == "_get_scale_async":
+        return _private_of(ctx, expr.func, scope)
     if isinstance(expr, ast.Attribute) and expr.attr in _PRIVATE and ctx.amp.is_scaler(expr.value, scope):
+        return ctx.str(expr)
+    if (
+        isinstance(expr, ast.Attribute)
+        and expr.attr in _PRIVATE
+        and dotted(expr.value) == "self"
+        and _is_subclass(ctx, scope)
+    ):
         return ctx.str(expr)
     if isinstance(expr, ast.Attribute) and expr.attr in _PRIVATE and "scaler" in (dotted(expr.value) or "").lower():
         # any object that is called a scaler and has these very attributes
@@ -36,6 +64,22 @@ def _private_of(ctx: Context, expr: ast.AST, scope: Scope) -> str | None:
             else None
         )
     return None
+
+
+def _is_subclass(ctx: Context, scope: Scope) -> bool:
+    """A class of the file that is made from torch's scaler."""
+    return any(
+        (ctx.symbols.qual(base, cls) or "").endswith("GradScaler")
+        for cls in ctx.symbols.bases(ctx.symbols.class_of(scope))
+        for base in getattr(cls.node, "bases", [])
+    )
+
+
+def _root(target: ast.expr) -> ast.expr:
+    """`scaler._per_optimizer_states` of `scaler._per_optimizer_states[id(opt)]["stage"]`."""
+    while isinstance(target, ast.Subscript):
+        target = target.value
+    return target
 
 
 def _alias_of(ctx: Context, expr: ast.expr, scope: Scope) -> str | None:
@@ -61,16 +105,22 @@ def _private(ctx: Context) -> Iterator[Finding]:
         if isinstance(node, ast.Assign | ast.AugAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             for target in targets:
+                target = _root(target)
                 inside_own_class = isinstance(target, ast.Attribute) and dotted(target.value) == "self"
                 name = _private_of(ctx, target, scope)
-                if name and not inside_own_class:
+                overrides = scope.name in _OVERRIDES or scope.name.startswith("_")
+                if name and not (inside_own_class and (overrides or not _is_subclass(ctx, scope))):
                     yield _touched(ctx, node, name, "is written")
         elif isinstance(node, ast.Call):
             leaf = last_name(node.func)
             if leaf in _COLLECTIVES:
                 for arg in node.args[:2]:
                     base = arg
-                    while isinstance(base, ast.Call) and isinstance(base.func, ast.Attribute):
+                    while (
+                        isinstance(base, ast.Call)
+                        and isinstance(base.func, ast.Attribute)
+                        and base.func.attr != "_get_scale_async"
+                    ):
                         base = base.func.value
                     name = _alias_of(ctx, base, scope)
                     if name is not None:
@@ -83,9 +133,79 @@ def _private(ctx: Context) -> Iterator[Finding]:
                         f"{name.rpartition('.')[0]}.update(new_scale=65536.0)",
                     )  # fmt: skip
             elif leaf in _IN_PLACE and isinstance(node.func, ast.Attribute):
-                name = _alias_of(ctx, node.func.value, scope)
+                name = _alias_of(ctx, node.func.value, scope) or _found_inf(ctx, node.func.value, scope)
                 if name is not None:
                     yield _touched(ctx, node, name, "is written")
+            elif (
+                leaf.endswith("_") and leaf.rstrip("_") + "_" in _IN_PLACE and node.args
+            ):  # torch.clamp_(scaler._scale, ...)
+                name = _private_of(ctx, node.args[0], scope)
+                if name is not None:
+                    yield _touched(ctx, node, name, "is written")
+
+
+def _found_inf(ctx: Context, expr: ast.expr, scope: Scope) -> str | None:
+    """A loop variable over the found_inf tensors: to reduce them is right, to write them is not."""
+    for binding in ctx.symbols.bindings(dotted(expr) or "", scope):
+        if binding.loop and binding.value is not None and "found_inf_per_device" in ast.unparse(binding.value):
+            names = (_private_of(ctx, n, binding.scope) for n in ast.walk(binding.value))
+            return next((n for n in names if n), None) or f"{_owner(binding.value)}._per_optimizer_states"
+    return None
+
+
+def _owner(expr: ast.expr) -> str:
+    return next(
+        (
+            dotted(n) or "scaler"
+            for n in ast.walk(expr)
+            if isinstance(n, ast.Name | ast.Attribute) and "scaler" in last_name(n)
+        ),
+        "scaler",
+    )
+
+
+def _agreed(ctx: Context) -> Iterator[Finding]:
+    """The public scale goes through a collective and comes back with update(new_scale) or load_state_dict."""
+    if not ("get_scale" in ctx.text or "state_dict" in ctx.text):
+        return
+    for call, scope in ctx.calls_named(*_COLLECTIVES):
+        name = dotted(call.args[0]) if call.args else None
+        if name is None or not any(_is_scale(ctx, b.value, b.scope) for b in ctx.symbols.bindings(name, scope)):
+            continue
+        for back, where in ctx.calls_named("update", "load_state_dict"):
+            if (
+                where is scope
+                and back.lineno > call.lineno
+                and isinstance(back.func, ast.Attribute)
+                and ctx.amp.is_scaler(back.func.value, scope)
+                and (back.args or back.keywords)
+                and (back.func.attr == "load_state_dict" or _uses(back, name))
+            ):
+                scaler = ctx.str(back.func.value)
+                yield _touched(ctx, call, f"{scaler}._scale", f"goes through {last_name(call.func)}")
+                break
+
+
+def _is_scale(ctx: Context, value: ast.expr | None, scope: Scope) -> bool:
+    """`torch.tensor(scaler.get_scale())`, `torch.tensor(state["scale"])` of a scaler's state_dict()."""
+    if value is None:
+        return False
+    for node in ast.walk(value):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get_scale":
+            return ctx.amp.is_scaler(node.func.value, scope)
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and node.slice.value == "scale":
+            return any(
+                isinstance(r.expr, ast.Call)
+                and isinstance(r.expr.func, ast.Attribute)
+                and r.expr.func.attr == "state_dict"
+                and ctx.amp.is_scaler(r.expr.func.value, r.scope)
+                for r in ctx.symbols.resolve(node.value, scope)
+            )
+    return False
+
+
+def _uses(call: ast.Call, name: str) -> bool:
+    return any(dotted(n) == name for a in (*call.args, *(k.value for k in call.keywords)) for n in ast.walk(a))
 
 
 def _touched(ctx: Context, node: ast.AST, name: str, what: str) -> Finding:
@@ -99,8 +219,20 @@ def _touched(ctx: Context, node: ast.AST, name: str, what: str) -> Finding:
     )  # fmt: skip
 
 
+def _wraps(ctx: Context, node: ast.AST) -> bool:
+    """The class is called, or handed to something that will: `partial(FSDP, ...)`, `wrapper_cls=FSDP`, `FSDP if ... else DDP`."""
+    if not isinstance(getattr(node, "ctx", None), ast.Load) or ctx.symbols.qual(node) not in _FSDP1:
+        return False
+    parent = ctx.symbols.parent.get(node)
+    if isinstance(parent, ast.Call):
+        return parent.func is node or last_name(parent.func) == "partial"
+    if isinstance(parent, ast.keyword):
+        return parent.arg == "wrapper_cls"
+    return isinstance(parent, ast.IfExp | ast.Dict)
+
+
 def _fsdp(ctx: Context) -> Iterator[Finding]:
-    wraps = [c for c, _ in ctx.calls(*_FSDP1)]
+    wraps = [n for n in ctx.symbols.nodes(ast.Name, ast.Attribute) if _wraps(ctx, n)]
     if not wraps or "ShardedGradScaler" in ctx.text:
         return
     for call in ctx.amp.scaler_calls:
@@ -112,58 +244,6 @@ def _fsdp(ctx: Context) -> Iterator[Finding]:
             "skip a step that the others make, and the shards of one weight drift apart",
             "from torch.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler\nscaler = ShardedGradScaler()",
         )  # fmt: skip
-
-
-def _outside_ddp(ctx: Context) -> Iterator[Finding]:
-    """The forward pass of training goes round the DDP wrapper: gradients are not averaged, scales differ."""
-    if not any(g.events("scaler-step") for g in ctx.graphs):
-        return
-    for call, scope in ctx.calls(*_DDP):
-        parent = ctx.symbols.parent.get(call)
-        if not isinstance(parent, ast.Assign) or not call.args:
-            continue
-        wrapper, inner = dotted(parent.targets[0]), dotted(call.args[0])
-        if wrapper is None or _is_wrapped(ctx, call.args[0], scope):
-            continue
-        for use in ctx.symbols.calls:
-            if ctx.symbols.scope(use) is not scope or use.lineno <= call.lineno:
-                continue
-            target = dotted(use.func)
-            bypass = target == f"{wrapper}.module" or (inner is not None and inner != wrapper and target == inner)
-            if bypass and _trains(ctx, use, scope):
-                yield ctx.finding(
-                    "R17", use, ERROR,
-                    f"training runs `{target}` instead of the DDP wrapper `{wrapper}`: gradients stay local, so a non-finite one skips the "
-                    "step on one rank only, and scale and weights drift apart",
-                    f"{wrapper}({', '.join(ctx.str(a) for a in use.args)})",
-                )  # fmt: skip
-                return
-
-
-def _is_wrapped(ctx: Context, inner: ast.expr, scope: Scope) -> bool:
-    """What is wrapped here is a DDP module itself."""
-    refs = ctx.symbols.resolve(inner, scope)
-    return any(isinstance(r.expr, ast.Call) and ctx.symbols.qual(r.expr.func, r.scope) in _DDP for r in refs)
-
-
-def _trains(ctx: Context, use: ast.Call, scope: Scope) -> bool:
-    """A backward follows on the result, and no no_grad is around."""
-    node: ast.AST | None = use
-    while node is not None:
-        node = ctx.symbols.parent.get(node)
-        if isinstance(node, ast.With):
-            for item in node.items:
-                name = ctx.symbols.qual(item.context_expr.func) if isinstance(item.context_expr, ast.Call) else ""
-                if name in ("torch.no_grad", "torch.inference_mode"):
-                    return False
-    backwards = [
-        e
-        for g in ctx.graphs
-        for n in g.nodes
-        for e in n.events
-        if e.kind == "backward" and e.scope is scope and e.node.lineno > use.lineno
-    ]
-    return bool(backwards)
 
 
 RULE = Rule(
@@ -181,5 +261,6 @@ RULE = Rule(
     bad="dist.all_reduce(scaler._scale, op=dist.ReduceOp.MAX)",
     good="model = DistributedDataParallel(model)  # and a plain GradScaler",
     check=check,
-    trigger=r"FSDP|FullySharded|DistributedDataParallel|\._scale|\._init_scale|\._growth|\._backoff",
+    trigger=r"FSDP|FullySharded|DistributedDataParallel|\._scale|\._init_|\._growth|\._backoff|\._per_opt|_found_inf|_scale_async"
+    r"|all_reduce|broadcast|all_gather",
 )
