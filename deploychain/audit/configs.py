@@ -44,6 +44,7 @@ class Names(Protocol):
     ) -> list[Ref]: ...
     def scope(self, node: ast.AST) -> Scope: ...
     def bases(self, cls: Scope | None) -> Iterator[Scope]: ...
+    def call_sites(self, function: Scope) -> list[ast.Call]: ...
     def instance_class(self, expr: ast.expr, scope: Scope) -> Scope | None: ...
 
 
@@ -66,13 +67,26 @@ class Configs:
     def _in(self, holder: Ref, key: str, depth: int, seen: frozenset[int]) -> list[Ref]:
         expr = holder.expr
         if isinstance(expr, ast.Dict):
-            return [
-                ref
-                for k, v in zip(expr.keys, expr.values, strict=True)
-                if isinstance(k, ast.Constant) and k.value == key
-                for ref in self.names.resolve(v, holder.scope, depth - 1, seen)
-            ]
+            found: list[Ref] = []
+            for k, v in zip(expr.keys, expr.values, strict=True):
+                if k is None:  # {**DEFAULTS, ...}
+                    found += self.values(v, key, holder.scope, depth - 1, seen)
+                elif isinstance(k, ast.Constant) and k.value == key:
+                    found += self.names.resolve(v, holder.scope, depth - 1, seen)
+            return found
+        if isinstance(expr, ast.BinOp) and isinstance(expr.op, ast.BitOr):
+            sides = (expr.left, expr.right)
+            return [r for side in sides for r in self.values(side, key, holder.scope, depth - 1, seen)]
         if isinstance(expr, ast.Name):
+            callers = self.callers(expr, holder.scope)
+            if callers is not None:
+                given = [(c, keyword(c, key)) for c in callers]
+                return [
+                    r
+                    for c, value in given
+                    if value is not None
+                    for r in self.names.resolve(value, self.names.scope(c), depth - 1, seen)
+                ]
             cls = self.names.classes.get(expr.id) or self.names.instance_class(expr, holder.scope)
             return self._of_class(cls, key, depth, seen) if cls is not None else []
         if not isinstance(expr, ast.Call):
@@ -81,14 +95,22 @@ class Configs:
         if name in _PARSE:
             option = self.options().get(key)
             return [option] if option is not None else []
-        given = keyword(expr, key)
-        if given is not None and (name in _NAMESPACES or name in self.names.classes):
-            return self.names.resolve(given, holder.scope, depth - 1, seen)
+        set_to = keyword(expr, key)
+        if set_to is not None and (name in _NAMESPACES or name in self.names.classes):
+            return self.names.resolve(set_to, holder.scope, depth - 1, seen)
         if name in self.names.classes:
             return self._of_class(self.names.classes[name], key, depth, seen)
         if name in _NAMESPACES and expr.args:
             return self.values(expr.args[0], key, holder.scope, depth - 1, seen)
         return []
+
+    def callers(self, expr: ast.expr, scope: Scope) -> list[ast.Call] | None:
+        """The calls whose further keywords `kw` of `def f(x, **kw)` holds; None where it is another name."""
+        arguments = getattr(scope.node, "args", None)
+        kwarg = arguments.kwarg if isinstance(arguments, ast.arguments) else None
+        if kwarg is None or not isinstance(expr, ast.Name) or expr.id != kwarg.arg or kwarg.arg in scope.bindings:
+            return None
+        return self.names.call_sites(scope)
 
     def _of_class(self, cls: Scope, key: str, depth: int, seen: frozenset[int]) -> list[Ref]:
         """A class attribute or the default of a dataclass field, without what instances are given later."""

@@ -98,6 +98,9 @@ class Export:
         for rest in self.rest():
             for ref in self.symbols.resolve(rest, self.scope):
                 made = isinstance(ref.expr, ast.Call) and last_name(ref.expr.func) in ("dict", "OrderedDict")
+                callers = self.symbols.configs.callers(ref.expr, ref.scope)
+                if callers and not any(k.arg is None for c in callers for k in c.keywords):
+                    continue
                 if not isinstance(ref.expr, ast.Dict) and not made:
                     return True
         return False

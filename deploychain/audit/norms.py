@@ -46,6 +46,10 @@ def layer_norm(symbols: Symbols, model: ast.expr, scope: Scope) -> ast.AST | Non
     places += [n for cls in classes for n in ast.walk(cls.node) if isinstance(n, ast.Call)]
     if not classes:  # a name that is not followed: anything in the file
         places += symbols.calls
+    for made in refs:  # ViTPose(...) of another file
+        imported = isinstance(made, ast.Call) and (symbols.qual(made.func) or "").rpartition(".")[2]
+        if imported and _CLASS.match(imported):
+            return made
     for call in places:
         name = last_name(call.func)
         if name in _LAYERS:

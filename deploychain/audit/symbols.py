@@ -285,8 +285,8 @@ class Symbols(Index):
                 found += self._resolve_element(binding, depth, seen)
             else:
                 found += self.resolve(binding.value, binding.scope, depth - 1, seen)
-        if not bindings and isinstance(expr, ast.Name):
-            function = self.parameter_scope(text, scope)
+        if isinstance(expr, ast.Name):
+            function = self.parameter_scope(text, scope) if not bindings else self._same_object(text, bindings)
             if function is not None:
                 found += self._resolve_parameter(function, text, depth, seen)
         if not bindings and isinstance(expr, ast.Attribute) and not text.startswith("self."):
@@ -298,6 +298,16 @@ class Symbols(Index):
         if not found and not bindings and isinstance(expr, ast.Attribute) and text != f"self.{expr.attr}":
             found = self.configs.values(expr.value, expr.attr, scope, depth, seen)
         return found
+
+    @staticmethod
+    def _same_object(text: str, bindings: list[Binding]) -> Scope | None:
+        """The function whose parameter a name still is: `net = net.half().eval()` rebinds it to the same object."""
+        home = bindings[0].scope
+        if text in home.parameters and all(
+            b.value is not None and b.scope is home and dotted(strip_module_calls(b.value)) == text for b in bindings
+        ):
+            return home
+        return None
 
     def _resolve_item(self, expr: ast.Subscript, scope: Scope, depth: int, seen: frozenset[int]) -> list[Ref]:
         """`LOSSES["bce"]` of a dict, or of an nn.ModuleDict made from one."""

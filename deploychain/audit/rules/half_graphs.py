@@ -50,7 +50,7 @@ def made_half(ctx: Context) -> Iterator[Finding]:
                 yield ctx.finding("R22", call, WARNING, _WHOLE, _RANGES)
         elif leaf == "convert_to_mixed_precision" and "paddle" not in ctx.text:
             kind = ctx.symbols.const(keyword(call, "low_precision_type"), scope)
-            unknown = any(k.arg is None for k in call.keywords)
+            unknown = any(k.arg is None and not _no_data(ctx, k.value, scope) for k in call.keywords)
             if (
                 kind != "bf16"
                 and not unknown
@@ -70,6 +70,12 @@ def made_half(ctx: Context) -> Iterator[Finding]:
 
 def _leaf(ctx: Context, func: ast.expr, scope: Scope) -> str:
     return (ctx.symbols.qual(func, scope) or last_name(func)).rpartition(".")[2]
+
+
+def _no_data(ctx: Context, rest: ast.expr, scope: Scope) -> bool:
+    """`**kw` of a helper whose calls in this file give no calibration data."""
+    callers = ctx.symbols.configs.callers(rest, scope)
+    return bool(callers) and not any(k.arg in (None, "calibration_data") for c in callers or () for k in c.keywords)
 
 
 def _given(ctx: Context, call: ast.Call, name: str, scope: Scope) -> bool:
