@@ -13,37 +13,35 @@ from deploychain.audit.finding import Finding
 
 _NAMES = ("autocast", "GradScaler", "custom_fwd", "custom_bwd")
 _STALE = {f"torch.{device}.amp.{name}": (device, name) for device in ("cuda", "cpu") for name in _NAMES}
+_STALE_MODULE = re.compile(r"torch\.(cuda|cpu)\.amp(\.(autocast_mode|grad_scaler|common))?$")
+# Printing the version is no test of it, and is_torch_available asks for something else.
 _VERSION_TEST = re.compile(
-    r"hasattr\(\s*torch(\.amp)?\s*,\s*['\"](amp|autocast|GradScaler|custom_fwd)|__version__|TORCH_GREATER|TORCH_GE|_TORCH_\w*\d|TORCH_VERSION|TORCH_\d|is_torch_|torch_version|version\.parse|TORCH_2_4|check_version\("
+    r"(has|get)attr\(\s*torch(\.amp)?\s*,\s*['\"](amp|autocast|GradScaler|custom_fwd)['\"]\s*[,)]"
+    r"|torch\.__version__[^\n]*(split|[<>]|startswith|==)|\b(parse|Version|LooseVersion|tuple|map|int|get_version)\([^\n]*torch\.__version__"
+    r"|from torch import __version__|TORCH_GREATER|TORCH_GE|_TORCH_\w*\d|TORCH_VERSION|TORCH_\d|torch_version|version\.parse"
+    r"|is_torch_\w*(version|greater|less|ge|lt|\d)|TORCH_2_4|check_version\("
 )
 
 
 def check(ctx: Context) -> Iterator[Finding]:
-    if ".amp" not in ctx.text and "import amp" not in ctx.text:
-        return
     if supports_old_torch(ctx):
         return
     done: set[int] = set()
     for node in ctx.symbols.nodes(ast.ImportFrom, ast.Attribute):
-        if isinstance(node, ast.ImportFrom) and node.module in (
-            "torch.cuda.amp",
-            "torch.cpu.amp",
-            "torch.cuda.amp.autocast_mode",
-            "torch.cuda.amp.grad_scaler",
-        ):
+        if isinstance(node, ast.ImportFrom) and _STALE_MODULE.match(node.module or ""):
             names = [
                 a.name for a in node.names if (a.name in _NAMES and _is_used(ctx, a.asname or a.name)) or a.name == "*"
             ]
-            device = "cpu" if node.module.startswith("torch.cpu") else "cuda"
+            device = "cpu" if (node.module or "").startswith("torch.cpu") else "cuda"
             if names:
                 yield ctx.finding(
                     "R14", node, NOTE, f"{node.module}.{{{', '.join(names)}}} is deprecated since torch 2.4 (FutureWarning on every use)",
                     _import_fix(names, device),
                 )  # fmt: skip
-        elif isinstance(node, ast.Attribute) and node.lineno not in done:
-            stale = _STALE.get(ctx.symbols.qual(node) or "")
+        elif isinstance(node, ast.Attribute) and node.attr in _NAMES and node.lineno not in done:
+            stale = _STALE.get(ctx.symbols.qual(node) or "") or _imported_at_run_time(ctx, node)
             # Attribute chains only: an imported name was reported at its import.
-            if stale is not None and _written_out(ctx, node):
+            if stale is not None and _makes_one(ctx, node):
                 done.add(node.lineno)
                 device, name = stale
                 yield ctx.finding(
@@ -56,23 +54,37 @@ def check(ctx: Context) -> Iterator[Finding]:
 
 
 def _is_used(ctx: Context, name: str) -> bool:
-    """An imported name that is called or decorates: only that gives the warning."""
-    for node in ctx.symbols.nodes(ast.Name):
-        if node.id == name:
-            parent = ctx.symbols.parent.get(node)
-            if isinstance(parent, ast.Call) and (parent.func is node or last_name(parent.func) == "partial"):
-                return True
-            if isinstance(parent, ast.FunctionDef) and node in parent.decorator_list:
-                return True
-    return False
+    """An imported name that is called, decorates, or is handed on: only that gives the warning."""
+    return any(
+        node.id == name and isinstance(node.ctx, ast.Load) and _makes_one(ctx, node)
+        for node in ctx.symbols.nodes(ast.Name)
+    )
 
 
-def _written_out(ctx: Context, node: ast.Attribute) -> bool:
-    """Called or used as a decorator; a type annotation or isinstance gives no warning."""
+def _makes_one(ctx: Context, node: ast.expr) -> bool:
+    """Called, decorating, a base class or kept under another name; an annotation or isinstance gives no warning."""
     parent = ctx.symbols.parent.get(node)
-    called = isinstance(parent, ast.Call) and (parent.func is node or last_name(parent.func) == "partial")
-    decorates = isinstance(parent, ast.FunctionDef) and node in parent.decorator_list
-    return node.attr in _NAMES and (called or decorates)
+    if isinstance(parent, ast.Call):
+        return parent.func is node or last_name(parent.func) == "partial"
+    if isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef):
+        return node in parent.decorator_list
+    if isinstance(parent, ast.ClassDef):
+        return node in parent.bases
+    if isinstance(parent, ast.AnnAssign):
+        return parent.value is node
+    return isinstance(parent, ast.Assign | ast.Dict | ast.IfExp | ast.keyword | ast.Return | ast.NamedExpr | ast.BoolOp)
+
+
+def _imported_at_run_time(ctx: Context, node: ast.Attribute) -> tuple[str, str] | None:
+    """`importlib.import_module("torch.cuda.amp").GradScaler`"""
+    if "import_module" not in ctx.text:
+        return None
+    for ref in ctx.symbols.resolve(node.value, ctx.symbols.scope(node)):
+        if isinstance(ref.expr, ast.Call) and last_name(ref.expr.func) == "import_module" and ref.expr.args:
+            found = _STALE.get(f"{ctx.symbols.const(ref.expr.args[0], ref.scope)}.{node.attr}")
+            if found is not None:
+                return found
+    return None
 
 
 def _fix(ctx: Context, node: ast.Attribute, device: str, name: str) -> str:
@@ -101,17 +113,24 @@ def supports_old_torch(ctx: Context) -> bool:
     if _VERSION_TEST.search(ctx.text):
         return True
     for node in ctx.symbols.nodes(ast.Try):
-        if node.handlers:
-            inside = [n for part in (node.body, *(h.body for h in node.handlers)) for s in part for n in ast.walk(s)]
-            modules = {n.module for n in inside if isinstance(n, ast.ImportFrom)}
-            if modules & {"torch.cuda.amp", "torch.cpu.amp"}:
-                return True
-            if any(isinstance(n, ast.Attribute) and ctx.symbols.qual(n) in _STALE for n in inside) and any(
+        if not node.handlers:
+            continue
+        inside = [n for part in (node.body, *(h.body for h in node.handlers)) for s in part for n in ast.walk(s)]
+        stale = any(
+            (isinstance(n, ast.ImportFrom) and _STALE_MODULE.match(n.module or ""))
+            or (isinstance(n, ast.Attribute) and ctx.symbols.qual(n) in _STALE)
+            for n in inside
+        )
+        # With nothing newer to fall back to, as in `except ImportError: autocast = None`, the old name is all there is.
+        if stale and any(
+            (isinstance(n, ast.ImportFrom) and (n.module or "") in ("torch.amp", "torch"))
+            or (
                 isinstance(n, ast.Attribute)
                 and (ctx.symbols.qual(n) or "").startswith(("torch.amp.", "torch.autocast"))
-                for n in inside
-            ):
-                return True
+            )
+            for n in inside
+        ):
+            return True
     return False
 
 
@@ -126,5 +145,5 @@ RULE = Rule(
     bad="from torch.cuda.amp import autocast, GradScaler",
     good='from torch.amp import autocast, GradScaler  # autocast("cuda"), GradScaler("cuda")',
     check=check,
-    trigger=r"cuda\.amp|cpu\.amp|import amp",
+    trigger=r"\.amp\b|import amp|import (\w+, )*amp\b",
 )

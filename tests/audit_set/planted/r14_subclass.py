@@ -1,0 +1,4 @@
+# expect: R14
+import torch
+class S(torch.cuda.amp.GradScaler):
+    pass
