@@ -15,8 +15,8 @@ from deploychain.audit.values import words
 REDUCERS = words("sum nansum mean cumsum")
 SELECTING = words(
     "gather diagonal diag squeeze unsqueeze view reshape flatten transpose permute contiguous index_select "
-    "masked_select take_along_dim clone detach expand expand_as t masked_fill masked_fill_ tril triu to float type half "
-    "where select narrow chunk index_fill fill_diagonal_ nan_to_num"
+    "masked_select take_along_dim clone detach expand expand_as t masked_fill masked_fill_ tril triu to float "
+    "type half where select narrow chunk index_fill fill_diagonal_ nan_to_num"
 )
 # What takes the largest value off, or keeps it from being large.
 _SHIFTING = words(
@@ -62,7 +62,8 @@ def through(ctx: Context, expr: ast.expr, scope: Scope) -> ast.expr:
     for _ in range(8):
         expr = latest(ctx, expr, scope).expr
         if isinstance(expr, ast.Subscript):
-            expr = expr.value
+            held = ctx.symbols.resolve(expr, scope)  # `outputs["probs"]` of a dictionary that is written out
+            expr = held[0].expr if len(held) == 1 and held[0].expr is not expr else expr.value
             continue
         inner = operand(ctx, expr, scope, *SELECTING)
         if inner is None:
@@ -127,7 +128,7 @@ def bounded(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
         current = queue.pop()
         for node in ast.walk(current):
             name = last_name(node.func) if isinstance(node, ast.Call) else ""
-            if name in _SHIFTING:
+            if name in _SHIFTING or ("max" in name and "softmax" not in name) or isinstance(node, ast.Compare):
                 return True
             unit = unit or name in _UNIT or "normalize" in name
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div | ast.Mult):
@@ -154,8 +155,17 @@ def _factor(ctx: Context, node: ast.BinOp, scope: Scope) -> float:
 
 
 def _negative(expr: ast.expr) -> bool:
-    while isinstance(expr, ast.BinOp) and isinstance(expr.op, ast.Mult | ast.Div):
-        expr = expr.left
+    while True:
+        if isinstance(expr, ast.BinOp) and isinstance(expr.op, ast.Mult | ast.Div):
+            if isinstance(expr.right, ast.UnaryOp) and isinstance(expr.right.op, ast.USub):
+                return True
+            expr = expr.left
+        elif isinstance(expr, ast.Call) and last_name(expr.func) in ("mul", "mul_", "div", "div_") and expr.args:
+            if isinstance(expr.args[-1], ast.UnaryOp) and isinstance(expr.args[-1].op, ast.USub):
+                return True
+            expr = expr.func.value if isinstance(expr.func, ast.Attribute) else expr.args[0]
+        else:
+            break
     if isinstance(expr, ast.Call) and last_name(expr.func) in ("neg", "negative"):
         return True
     return isinstance(expr, ast.UnaryOp) and isinstance(expr.op, ast.USub)
@@ -182,7 +192,7 @@ def probability(ctx: Context, expr: ast.expr, scope: Scope, depth: int = 5) -> t
         return None
     e = through(ctx, expr, scope)
     for name, kinds in (
-        ("softmax", ("softmax", "softmin", "gumbel_softmax")),
+        ("softmax", ("softmax", "softmin")),
         ("sigmoid", ("sigmoid", "expit", "sigmoid_")),
     ):
         inner = operand(ctx, e, scope, *kinds)

@@ -48,7 +48,9 @@ def _quotient(ctx: Context, node: ast.AST, scope: Scope) -> tuple[ast.expr, ast.
         return node.left, node.right
     if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Div):
         before = attention_scale.latest_before(ctx, node.target, node.lineno, scope)
-        return (before, node.value) if before is not None else None
+        again = [n for n in ctx.symbols.nodes(ast.AugAssign) if ast.unparse(n.target) == ast.unparse(node.target)]
+        once = sum(isinstance(n.op, ast.Div) and ctx.symbols.scope(n) is scope for n in again) == 1
+        return (before, node.value) if before is not None and once else None  # (Sinkhorn divides by rows and columns)
     if isinstance(node, ast.Call) and last_name(node.func) in ("div", "div_", "true_divide", "divide"):
         top = operand(ctx, node, scope, "div", "div_", "true_divide", "divide")
         if top is not None and node.args:
@@ -106,7 +108,7 @@ def _log(ctx: Context, call: ast.Call, scope: Scope) -> Iterator[Finding]:
     if found and reduces(ctx, inside, scope) and not _is_quotient(ctx, inside, scope):
         added = isinstance(latest(ctx, inside, scope).expr, ast.BinOp)
         loose = [x for x in found if not bounded(ctx, x, scope) or (added and _plain_minus(ctx, x, scope))]
-        if loose:
+        if loose and not (added and _chosen(ctx, call)):
             yield _overflow(ctx, call, loose[0], softplus=added and len(found) == 1)
         return
     if _one_minus_probability(ctx, latest(ctx, inside, scope).expr, scope):
@@ -121,6 +123,16 @@ def _plain_minus(ctx: Context, x: ast.expr, scope: Scope) -> bool:
     )
 
 
+def _chosen(ctx: Context, call: ast.Call) -> bool:
+    """torch.where(x > 20, x, log(1 + exp(x)))"""
+    node: ast.AST | None = call
+    while isinstance(node, ast.expr):
+        if isinstance(node, ast.Call) and last_name(node.func) == "where":
+            return True
+        node = ctx.symbols.parent.get(node)
+    return False
+
+
 def _is_quotient(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
     """log(exp(a) / sum): told at the quotient."""
     made = latest(ctx, expr, scope).expr
@@ -133,7 +145,7 @@ def _log1p(ctx: Context, call: ast.Call, scope: Scope) -> Iterator[Finding]:
         return
     made = latest(ctx, inside, scope).expr
     exp = operand(ctx, made, scope, "exp", "exp_")
-    if exp is not None and not never_positive(ctx, exp, scope):
+    if exp is not None and not never_positive(ctx, exp, scope) and not _chosen(ctx, call):
         if not bounded(ctx, exp, scope) or _plain_minus(ctx, exp, scope):
             yield _overflow(ctx, call, exp, softplus=True)
     elif isinstance(made, ast.UnaryOp) and isinstance(made.op, ast.USub) and probability(ctx, made.operand, scope):
