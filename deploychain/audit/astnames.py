@@ -148,6 +148,14 @@ def last_name(expr: ast.AST) -> str:
     return ""
 
 
+def constructed(call: ast.Call) -> str:
+    """The class that a call makes an instance of, by its name: `Net(...)`, `Net.from_pretrained(...)`."""
+    func = call.func
+    if isinstance(func, ast.Attribute) and func.attr in ("from_pretrained", "from_config", "load_from_checkpoint"):
+        return last_name(func.value)
+    return last_name(func)
+
+
 def is_body(owner: ast.AST, child: ast.AST) -> bool:
     if isinstance(owner, ast.Lambda):
         return child is owner.body

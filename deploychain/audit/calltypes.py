@@ -159,6 +159,8 @@ class CallTypes(ModuleTypes):
         if dtype is not None:
             return self._cast(call, func, attr, base, dtype)
         if attr in _SAME:
+            if base is UNKNOWN_VALUE and attr in ("cuda", "to", "train") and _looks_constructed(func.value):
+                return MODULE
             return replace(base, module=True) if attr == "eval" and not call.args and base.dtype != "other" else base
         if attr == "type_as" and call.args:
             return args[0]
@@ -276,3 +278,9 @@ class CallTypes(ModuleTypes):
             self._run(function, args[: len(call.args)], call.keywords, args[len(call.args) :], UNKNOWN_VALUE)
         is_module = self._method_of(cls, "forward") is not None
         return replace(MODULE if is_module else OTHER, made=Ref(call, self._scope))
+
+
+def _looks_constructed(expr: ast.expr) -> bool:
+    """`Disc()` of `Disc().cuda()`: of a class that is not shown."""
+    made = strip_module_calls(expr)
+    return isinstance(made, ast.Call) and last_name(made.func)[:1].isupper()

@@ -30,6 +30,12 @@ class ExpressionTypes(CallTypes):
             self._assign(target.value, value)
             return
         text = dotted(target)
+        if text is None and isinstance(target, ast.Subscript) and value.half and not value.module:
+            text = dotted(target.value)  # `cache[key] = x`: a dictionary or list of what x is
+            held = self.symbols.resolve(target.value, self._scope)
+            if text is None or not all(isinstance(r.expr, ast.Dict | ast.List) for r in held):
+                return
+            value = value.tensor
         if text is not None:
             self._env[text] = value
             if text.startswith("self.") and text.count(".") == 1:

@@ -334,7 +334,9 @@ class ModuleTypes:
         region = self._region
         active = region is not None and region.half
         if own.module or own.half:  # what is called is no tensor
-            if _is_pipeline(own) or (NO_FORWARD.search(leaf) and not _FEATURES.search(leaf)):
+            if (_is_pipeline(own) and not _is_pipeline(base)) or (
+                NO_FORWARD.search(leaf) and not _FEATURES.search(leaf)
+            ):
                 return UNKNOWN_VALUE
             if own.half and not active:
                 return Value(own.dtype, True, own.via)

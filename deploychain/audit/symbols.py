@@ -17,6 +17,7 @@ from deploychain.audit.astnames import (
     argument_for,
     arithmetic,
     canonical,
+    constructed,
     dotted,
     last_name,
     returns,
@@ -153,7 +154,7 @@ class Symbols(Index):
         for ref in self.resolve(expr, scope):
             call = strip_module_calls(ref.expr)
             if isinstance(call, ast.Call):
-                name = last_name(call.func)
+                name = constructed(call)
                 if name in self.classes and self.qual(call.func, ref.scope) is None:
                     return self.classes[name]
             elif isinstance(call, ast.Name):
@@ -174,8 +175,7 @@ class Symbols(Index):
         found: list[Scope] = []
         while queue:
             for node in ast.walk(queue.pop()):
-                name = last_name(node.func) if isinstance(node, ast.Call) else ""
-                cls = self.classes.get(name)
+                cls = self.classes.get(constructed(node) if isinstance(node, ast.Call) else "")
                 if cls is not None and cls not in found:
                     found.append(cls)
                     queue += [base.node for base in self.bases(cls)]
@@ -312,6 +312,8 @@ class Symbols(Index):
     def _resolve_item(self, expr: ast.Subscript, scope: Scope, depth: int, seen: frozenset[int]) -> list[Ref]:
         """`LOSSES["bce"]` of a dict, or of an nn.ModuleDict made from one."""
         key = expr.slice.value if isinstance(expr.slice, ast.Constant) else None
+        if isinstance(expr.slice, ast.Name | ast.Attribute) and depth > 2:
+            key = self.const(expr.slice, scope, 2)  # `LOSSES[args.loss]` with the default of the argument
         base = expr.value
         if isinstance(base, ast.Call) and last_name(base.func) == "ModuleDict" and base.args:
             base = base.args[0]

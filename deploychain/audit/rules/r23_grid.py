@@ -62,6 +62,7 @@ def _small(ctx: Context, call: ast.Call, leaf: str) -> bool:
                     ("affine_grid", "linspace")
                 ):
                     sizes = [ctx.symbols.const(a, ref.scope) for a in node.args[1:]]
+                    sizes = [s[2:] if isinstance(s, list) and len(s) >= 4 else s for s in sizes]  # of N, C, H, W
                     flat = [v for s in sizes for v in (s if isinstance(s, list) else [s])]
                     numbers = [v for v in flat if isinstance(v, int)]
                     if numbers and len(numbers) == len(flat):
