@@ -46,6 +46,7 @@ class Names(Protocol):
     def bases(self, cls: Scope | None) -> Iterator[Scope]: ...
     def call_sites(self, function: Scope) -> list[ast.Call]: ...
     def instance_class(self, expr: ast.expr, scope: Scope) -> Scope | None: ...
+    def default(self, name: str, scope: Scope) -> ast.expr | None: ...
 
 
 class Configs:
@@ -88,7 +89,12 @@ class Configs:
                     for r in self.names.resolve(value, self.names.scope(c), depth - 1, seen)
                 ]
             cls = self.names.classes.get(expr.id) or self.names.instance_class(expr, holder.scope)
-            return self._of_class(cls, key, depth, seen) if cls is not None else []
+            if cls is not None:
+                return self._of_class(cls, key, depth, seen)
+            default = self.names.default(expr.id, holder.scope)  # `def build(cfg=DEFAULTS)` that nothing calls
+            if default is None or (isinstance(default, ast.Name) and default.id == expr.id):
+                return []
+            return self.values(default, key, holder.scope, depth - 1, seen)
         if not isinstance(expr, ast.Call):
             return []
         name = last_name(expr.func)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from deploychain.audit.astnames import UNKNOWN, Scope, dotted, last_name
+from deploychain.audit.astnames import UNKNOWN, Scope, dotted, last_name, returns
 from deploychain.audit.context import Context
 
 _SAME = frozenset({"float", "int", "abs", "round", "item", "cpu", "tensor", "detach"})
@@ -41,6 +41,8 @@ def scale_read(ctx: Context, expr: ast.expr, scope: Scope, depth: int = 5) -> st
                 if isinstance(owner, ast.Attribute) and is_scaler(ctx, owner.value, ref.scope):
                     return "scale"
         return ""
+    if isinstance(expr, ast.Attribute) and (method := _property(ctx, expr, scope)) is not None:
+        return next((k for v in returns(method) if (k := scale_read(ctx, v, method, depth - 1))), "")
     text = dotted(expr)
     if text is None:
         return ""
@@ -57,6 +59,17 @@ def scale_read(ctx: Context, expr: ast.expr, scope: Scope, depth: int = 5) -> st
             if ref.expr is not expr and (kind := scale_read(ctx, ref.expr, ref.scope, depth - 1)):
                 return kind
     return ""
+
+
+def _property(ctx: Context, expr: ast.Attribute, scope: Scope) -> Scope | None:
+    """The method behind `self.scale` that is decorated as a property."""
+    own = isinstance(expr.value, ast.Name) and expr.value.id == "self"
+    cls = ctx.symbols.class_of(scope) if own else ctx.symbols.instance_class(expr.value, scope)
+    for function in ctx.symbols.functions.get(expr.attr, ()) if cls is not None else ():
+        decorators = {last_name(d) for d in getattr(function.node, "decorator_list", [])}
+        if function.owner is cls and decorators & {"property", "cached_property"}:
+            return function
+    return None
 
 
 def is_scaler(ctx: Context, expr: ast.expr, scope: Scope) -> bool:

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from deploychain.audit.astnames import Scope, argument, dotted, keyword, last_name
+from deploychain.audit.astnames import Scope, argument, dotted, keyword, last_name, strip_module_calls
 from deploychain.audit.context import Context
 
 _MODEL = re.compile(
@@ -48,6 +48,8 @@ def _target(ctx: Context, call: ast.Call) -> ast.expr | Scope | None:
         return call.args[0]
     if leaf == "run_in_executor" and len(call.args) > 1:
         return call.args[1]
+    if leaf == "delayed" and call.args and isinstance(ctx.symbols.parent.get(call), ast.Call):
+        return call.args[0]  # joblib
     if not isinstance(call.func, ast.Attribute):
         return None
     if leaf in _SUBMITS and (call.args or call.keywords):
@@ -107,6 +109,9 @@ def runs_a_model(ctx: Context, target: ast.expr | Scope) -> bool:
     if function is not None:
         return _function_runs(ctx, function)
     text = (dotted(target) or "").rpartition(".")[2].lower()
+    for binding in ctx.symbols.bindings(text, scope):
+        if binding.loop and binding.value is not None and _MODEL.search((dotted(binding.value) or "").lower()):
+            return True
     return bool(_MODEL.search(text)) and _NO_MODEL.search(text) is None
 
 
@@ -120,7 +125,8 @@ def _calls_model(ctx: Context, node: ast.AST, parameters: set[str], depth: int) 
     for call in ast.walk(node):
         if not isinstance(call, ast.Call) or _in_region(ctx, call, node):
             continue
-        name = last_name(call.func).lower()
+        called = strip_module_calls(call.func)  # `model.to(rank)(x)`
+        name = last_name(called).lower()
         function = ctx.symbols.local_function(call.func, ctx.symbols.scope(call))
         if function is not None and function.name != "forward":
             if depth and function.node is not node and _function_runs(ctx, function, depth - 1):

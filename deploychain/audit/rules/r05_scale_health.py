@@ -143,6 +143,12 @@ def _chosen(ctx: Context, value: ast.expr, scope: Scope, depth: int = 4) -> bool
         return True
     if depth == 0:
         return False
+    if isinstance(value, ast.Attribute) and value.attr == "_init_scale":
+        return True
+    if isinstance(value, ast.Subscript):  # a table of scales
+        tables = [r.expr for r in ctx.symbols.resolve(value.value, scope)]
+        items = [i for t in tables for i in (t.values if isinstance(t, ast.Dict) else getattr(t, "elts", []))]
+        return bool(items) and all(number(ctx, i, scope) is not None for i in items)
     if isinstance(value, ast.BinOp):
         sides = (value.left, value.right)
         return any(_chosen(ctx, s, scope, depth - 1) for s in sides)
@@ -199,10 +205,13 @@ def _state_of_scaler(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
 
 
 def _made_again(ctx: Context) -> Iterator[Finding]:
-    """A new scaler in every epoch of one training."""
+    """A new scaler in every epoch of one training, or in the middle of it."""
     for call in ctx.amp.scaler_calls:
         scope = ctx.symbols.scope(call)
         if ctx.amp.call_enabled(call, scope) is False:
+            continue
+        if _in_training_loop(ctx, call, scope):
+            yield _new_scaler(ctx, call, "in the middle of training")
             continue
         loop = _epoch_loop(ctx, call)
         if (
@@ -217,11 +226,30 @@ def _made_again(ctx: Context) -> Iterator[Finding]:
             if loop is not None and _makes_optimizer(ctx, scope.node):
                 continue
         if loop is not None and not _makes_optimizer(ctx, loop):
-            yield ctx.finding(
-                "R05", call, WARNING,
-                "every epoch starts with a new GradScaler: the scale that was found is thrown away, the steps that calibrate it are skipped "
-                "again, and the count of clean steps starts from zero", "make the scaler once, before the first epoch",
-            )  # fmt: skip
+            yield _new_scaler(ctx, call, "in every epoch")
+
+
+def _new_scaler(ctx: Context, call: ast.Call, when: str) -> Finding:
+    return ctx.finding(
+        "R05", call, WARNING,
+        f"a new GradScaler {when}: the scale that was found is thrown away, the steps that calibrate it are skipped "
+        "again, and the count of clean steps starts from zero", "make the scaler once, before the first epoch",
+    )  # fmt: skip
+
+
+def _in_training_loop(ctx: Context, call: ast.Call, scope: Scope) -> bool:
+    """`scaler = GradScaler(...)` again, inside the loop that steps the scaler which was made before it."""
+    node = ctx.symbols.parent.get(call)
+    target = dotted(node.targets[0]) if isinstance(node, ast.Assign) else None
+    bindings = [b for b in ctx.symbols.bindings(target, scope) if b.value is not call] if target else []
+    first = [b for b in bindings if b.value is not None and ctx.amp.is_scaler_call(b.value, b.scope)]
+    parent = ctx.symbols.parent.get(call)
+    while parent is not None and not isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        if isinstance(parent, ast.For | ast.While) and _steps(ctx, parent) and not _makes_optimizer(ctx, parent):
+            around = {id(n) for n in ast.walk(parent)}
+            return any(id(b.value) not in around for b in first)
+        parent = ctx.symbols.parent.get(parent)
+    return False
 
 
 def _epoch_loop(ctx: Context, node: ast.AST) -> ast.For | None:

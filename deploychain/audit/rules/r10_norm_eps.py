@@ -144,6 +144,8 @@ def _assigned(ctx: Context, node: ast.Assign | ast.AugAssign) -> Iterator[Findin
             yield _finfo_finding(ctx, node.value)
             return
         given = isinstance(node, ast.AugAssign) or isinstance(node.value, ast.BinOp | ast.Call)
+        numbers = [ctx.symbols.const(r.expr, r.scope) for r in _default(ctx, node.value, scope)]
+        given = given or any(isinstance(n, float) for n in numbers)
         if not given and ctx.symbols.const(node.value, scope) is UNKNOWN:
             continue  # what the checkpoint's own configuration says
         if _norm_target(ctx, target.value, node, scope) and (

@@ -92,6 +92,11 @@ def _regions(ctx: Context) -> Iterator[Finding]:
                 inside = ctx.symbols.scope(node.body[0])  # of a decorated function its own
                 yield from _region(ctx, region, place, node.body, devices, inside)
 
+    for call, scope in ctx.calls_named("enter_context"):
+        region = ctx.amp.region(call.args[0], scope) if call.args else None
+        if region is not None and region.enabled is not False and not region.framework:
+            yield from _region(ctx, region, call.args[0], scope.body, devices, scope)
+
 
 def _region(
     ctx: Context,
