@@ -1,89 +1,77 @@
 """R15: images are normalised in float32, with constants of the right shape, on the CPU in workers."""
 
-# ruff: noqa: E501, SIM102  (messages are one piece of text; nested tests read as patterns)
+# ruff: noqa: E501  (messages are one piece of text; nested tests read as patterns)
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from deploychain.audit.astnames import UNKNOWN, Scope, dotted, keyword, last_name, returns, strip_module_calls
+from deploychain.audit.astnames import Scope, dotted, last_name
 from deploychain.audit.context import ERROR, WARNING, Context, Rule
 from deploychain.audit.finding import Finding
+from deploychain.audit.images import CHW, HWC, Images
+from deploychain.audit.rules.transform_lists import COMPOSES, composed, normalises_first, step_dtype
+from deploychain.audit.rules.worker_constants import cuda_in_workers
 
-_TO_CHW = frozenset(
-    {
-        "ToTensor",
-        "to_tensor",
-        "pil_to_tensor",
-        "PILToTensor",
-        "ToImage",
-        "read_image",
-        "decode_image",
-        "permute",
-        "to_image",
-    }
+# Means of the training sets that images are usually normalised with (ImageNet, as numbers up to 255 too, CLIP).
+_IMAGE_MEANS = (
+    (0.485, 0.456),
+    (123.675, 116.28),
+    (123.68, 116.779),
+    (0.48145466, 0.4578275),
+    (0.5, 0.5),
+    (103.53, 116.28),
 )
+_LISTS = re.compile(r"(IMAGENET|CLIP|INCEPTION)\w*_(MEAN|STD)$|image_(mean|std)$", re.IGNORECASE)
+_RESHAPES = frozenset({"view", "reshape", "unsqueeze", "expand", "permute", "view_as"})
+_MAKES = frozenset(
+    {"torch.tensor", "torch.as_tensor", "torch.Tensor", "torch.FloatTensor", "numpy.array", "numpy.asarray", "torch.from_numpy",
+     "numpy.float32"}
+)  # fmt: skip
+
+
+class Normalisation(NamedTuple):
+    """`(image - mean) / std` in any form; `node` is the subtraction."""
+
+    node: ast.expr
+    image: ast.expr
+    mean: ast.expr
+    std: ast.expr
 
 
 def check(ctx: Context) -> Iterator[Finding]:
-    yield from _compose(ctx)
-    yield from _half_before(ctx)
-    yield from _flat_mean(ctx)
-    yield from _gpu_constants(ctx)
+    images = Images(ctx.symbols, ctx.amp)
+    yield from _compose(ctx, images)
+    done: set[int] = set()
+    yield from _called_on_half(ctx, images, done)
+    for norm in _normalisations(ctx):
+        yield from _arithmetic(ctx, images, norm, done)
+    for call in cuda_in_workers(ctx, images):
+        yield ctx.finding(
+            "R15", call, ERROR,
+            f"`{ctx.str(call)}` makes a CUDA tensor in a dataset or transform: in DataLoader workers CUDA cannot be initialised again "
+            "(fork), and it fails where no GPU is",
+            "keep the constants on the CPU; move the batch to the GPU in the training loop",
+        )  # fmt: skip
 
 
-def _compose(ctx: Context) -> Iterator[Finding]:
+def _compose(ctx: Context, images: Images) -> Iterator[Finding]:
     """Compose([..., ConvertImageDtype(torch.half), Normalize(...)])"""
-    for call in ctx.symbols.nodes(ast.Call, ast.AugAssign):
-        if isinstance(call, ast.AugAssign):
-            if not isinstance(call.value, ast.List | ast.Tuple):
+    if "Normalize" not in ctx.text:
+        return
+    done: set[int] = set()
+    for _, found in composed(ctx):
+        half: ast.AST | None = None
+        for step in found:
+            if isinstance(step.expr, ast.Call) and last_name(step.expr.func) == "Normalize":
+                if half is not None and id(step.expr) not in done:
+                    done.add(id(step.expr))
+                    yield _half(ctx, step.expr, half)
                 continue
-        elif last_name(call.func) not in ("Compose", "Sequential", "append", "extend") or not call.args:
-            continue
-        items = _steps(ctx, call)
-        half: ast.expr | None = None
-        for item in items:
-            if not isinstance(item, ast.Call):
-                continue
-            name, scope = last_name(item.func), ctx.symbols.scope(item)
-            if name in ("ConvertImageDtype", "ToDtype", "ConvertDtype", "convert_image_dtype"):
-                given = item.args[0] if item.args else keyword(item, "dtype")
-                half = item if ctx.amp.dtype(given, scope) == "fp16" else None
-            elif name == "Lambda" and item.args and any(_is_half(e) for e in _results(ctx, item.args[0], scope)):
-                half = item
-            elif name == "Normalize" and half is not None:
-                yield _half(ctx, item, half)
-
-
-def _steps(ctx: Context, call: ast.Call | ast.AugAssign) -> list[ast.expr]:
-    """The transforms in a Compose: written there, in a list that is built once, or named before."""
-    items, scope = call.args if isinstance(call, ast.Call) else [call.value], ctx.symbols.scope(call)
-    refs = ctx.symbols.resolve(items[0], scope)
-    if len(refs) == 1 and isinstance(refs[0].expr, ast.List | ast.Tuple) and not _reordered(ctx, dotted(items[0])):
-        items, scope = refs[0].expr.elts, refs[0].scope
-    named = [ctx.symbols.resolve(item, scope) for item in items]
-    return [found[0].expr if len(found) == 1 else item for found, item in zip(named, items, strict=True)]
-
-
-def _reordered(ctx: Context, name: str | None) -> bool:
-    return name is not None and any(
-        isinstance(c.func, ast.Attribute)
-        and c.func.attr in ("insert", "remove", "pop", "clear", "reverse", "sort")
-        and dotted(c.func.value) == name
-        for c in ctx.symbols.calls
-    )
-
-
-def _results(ctx: Context, function: ast.expr, scope: Scope) -> list[ast.expr]:
-    """What a lambda, or a function of this file, returns."""
-    if isinstance(function, ast.Lambda):
-        return [function.body]
-    found = ctx.symbols.local_function(function, scope)
-    return returns(found) if found is not None else []
-
-
-def _is_half(expr: ast.expr) -> bool:
-    return isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute) and expr.func.attr == "half"
+            dtype = step_dtype(ctx, images, step)
+            half = step.expr if dtype == "fp16" else half if dtype is None else None
 
 
 def _half(ctx: Context, node: ast.expr, half: ast.AST) -> Finding:
@@ -95,30 +83,141 @@ def _half(ctx: Context, node: ast.expr, half: ast.AST) -> Finding:
     )  # fmt: skip
 
 
-def _half_before(ctx: Context) -> Iterator[Finding]:
-    """x = x.half(); x = normalize(x), or (x.half() - mean) / std"""
-    done: set[int] = set()
-    for seen in ctx.seen:
-        if id(seen.node) in done or not seen.args:
+def _called_on_half(ctx: Context, images: Images, done: set[int]) -> Iterator[Finding]:
+    """x = x.half(); x = normalize(x)"""
+    for call in ctx.symbols.calls:
+        if call.args and _normalises(ctx, images, call):
+            half = images.made_half(call.args[0], ctx.symbols.scope(call))
+            if half is not None and not _of_model(ctx, half):
+                done.add(id(call))
+                yield _half(ctx, call, half)
+    for seen in ctx.seen:  # through functions of the file
+        if not isinstance(seen.node, ast.Call) or id(seen.node) in done or not seen.args or not seen.node.args:
             continue
         first = seen.args[0]
-        if isinstance(seen.node, ast.Call):
-            name = last_name(seen.node.func).lower()
-            full = ctx.symbols.qual(seen.node.func) or ""
-            image = name in ("normalize", "norm_image", "normalize_image") and not full.startswith("torch.nn")
-            image = image or any(
-                isinstance(r.expr, ast.Call) and last_name(r.expr.func) == "Normalize"
-                for r in ctx.symbols.resolve(seen.node.func, ctx.symbols.scope(seen.node))
-            )
-            operand = seen.node.args[0] if seen.node.args else None
-            if image and first.dtype == "fp16" and first.sure and not first.module and operand is not None:
-                done.add(id(seen.node))
-                yield _half(ctx, seen.node, first.via or seen.node)
-        elif isinstance(seen.node, ast.BinOp) and seen.name == "-" and first.dtype == "fp16" and first.sure:
-            right = (dotted(seen.node.right) or _base_name(seen.node.right)).lower()
-            if "mean" in right and _divided_by_std(ctx, seen.node):
-                done.add(id(seen.node))
-                yield _half(ctx, seen.node, first.via or seen.node)
+        if first.dtype == "fp16" and first.sure and not first.module and _normalises(ctx, images, seen.node):
+            done.add(id(seen.node))
+            yield _half(ctx, seen.node, first.via or seen.node)
+
+
+def _of_model(ctx: Context, half: ast.expr) -> bool:
+    return isinstance(half, ast.Call) and "model" in ctx.str(half.func).lower()
+
+
+def _normalises(ctx: Context, images: Images, call: ast.Call) -> bool:
+    name = last_name(call.func).lower()
+    full = ctx.symbols.qual(call.func) or ""
+    if name in ("normalize", "norm_image", "normalize_image", "normalise") and not full.startswith(
+        ("torch.nn", "numpy", "cv2")
+    ):
+        return True
+    for ref in ctx.symbols.resolve(call.func, ctx.symbols.scope(call)):
+        if isinstance(ref.expr, ast.Call):
+            leaf = last_name(ref.expr.func)
+            if leaf == "Normalize" or (leaf in COMPOSES and normalises_first(ctx, images, ref.expr)):
+                return True
+    return False
+
+
+def _normalisations(ctx: Context) -> Iterator[Normalisation]:
+    """Every subtraction of a mean that a division by a std goes with."""
+    for node in ctx.symbols.nodes(ast.BinOp):
+        if isinstance(node.op, ast.Sub):
+            std = _divided_by(ctx, node) or _divided_later(ctx, node)
+            if std is not None:
+                yield Normalisation(node, node.left, node.right, std)
+    for node in ctx.symbols.nodes(ast.AugAssign):
+        if isinstance(node.op, ast.Sub) and (std := _divided_later(ctx, node)) is not None:
+            yield Normalisation(node.target, node.target, node.value, std)
+    for call in ctx.symbols.calls:
+        leaf = last_name(call.func)
+        if leaf not in ("sub", "sub_", "subtract") or not isinstance(call.func, ast.Attribute) or not call.args:
+            continue
+        function = len(call.args) > 1 and (ctx.symbols.qual(call.func) or "").startswith(("torch.", "numpy."))
+        image, mean = (call.args[0], call.args[1]) if function else (call.func.value, call.args[0])
+        std = _divided_by(ctx, call) or _divided_later(ctx, call)
+        if std is not None:
+            yield Normalisation(call, image, mean, std)
+
+
+def _divided_by(ctx: Context, node: ast.AST) -> ast.expr | None:
+    """The std of `(x - mean) / std`, `x.sub(mean).div(std)`, `torch.div(x - mean, std)`."""
+    parent = ctx.symbols.parent.get(node)
+    if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Div) and parent.left is node:
+        return parent.right
+    if isinstance(parent, ast.Attribute) and parent.attr in ("div", "div_", "divide", "true_divide"):
+        call = ctx.symbols.parent.get(parent)
+        return call.args[0] if isinstance(call, ast.Call) and call.args else None
+    if isinstance(parent, ast.Call) and last_name(parent.func) in ("div", "divide") and len(parent.args) > 1:
+        return parent.args[1] if parent.args[0] is node else None
+    return None
+
+
+def _divided_later(ctx: Context, node: ast.AST) -> ast.expr | None:
+    """The std of `x = x - mean` with `x = x / std`, `x /= std` or `x.div_(std)` in one of the next statements."""
+    statement = node
+    while not isinstance(statement, ast.stmt):
+        above = ctx.symbols.parent.get(statement)
+        if above is None:
+            return None
+        statement = above
+    if isinstance(statement, ast.Assign):
+        name = dotted(statement.targets[0]) if statement.value is node else None
+    elif isinstance(statement, ast.AugAssign):
+        name = dotted(statement.target) if statement is node else None
+    elif isinstance(statement, ast.Expr) and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        name = dotted(node.func.value)
+    else:
+        name = None
+    if name is None:
+        return None
+    body = getattr(ctx.symbols.parent.get(statement), "body", [])
+    after = body[body.index(statement) + 1 :][:3] if isinstance(body, list) and statement in body else []
+    for later in after:
+        for n in ast.walk(later):
+            if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div) and dotted(n.left) == name:
+                return n.right
+            if isinstance(n, ast.AugAssign) and isinstance(n.op, ast.Div) and dotted(n.target) == name:
+                return n.value
+            if not (isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in ("div", "div_")):
+                continue
+            if n.args and dotted(n.func.value) == name:
+                return n.args[0]
+    return None
+
+
+def _arithmetic(ctx: Context, images: Images, norm: Normalisation, done: set[int]) -> Iterator[Finding]:
+    scope = ctx.symbols.scope(norm.node)
+    flat = _three_values(ctx, images, norm.mean, scope)
+    if not flat and not ("mean" in _base_name(norm.mean).lower() and "std" in _base_name(norm.std).lower()):
+        return
+    layout = images.layout(norm.image, scope) or _layout_of_parameter(ctx, images, norm, scope, flat)
+    if flat and layout == CHW:
+        yield ctx.finding(
+            "R15", norm.node, ERROR,
+            f"`{ctx.str(norm.mean)}` has shape (3,), the image (3, H, W): the subtraction raises for W != 3, and for W = 3 silently "
+            "normalises columns instead of channels",
+            f"{ctx.str(norm.mean)}.view(-1, 1, 1)  # the same for std; or torchvision.transforms.Normalize(mean, std)",
+        )  # fmt: skip
+        return
+    if _of_itself(ctx, norm.mean, scope):
+        return  # a layer that normalises by the statistics of its input: R21
+    half: ast.AST | None = images.made_half(norm.image, scope)
+    for seen in ctx.seen if half is None else ():
+        if seen.node is norm.node and seen.args and seen.args[0].dtype == "fp16" and seen.args[0].sure:
+            half = seen.args[0].via or seen.node
+    if half is not None and id(norm.node) not in done:
+        done.add(id(norm.node))
+        yield _half(ctx, norm.node, half)
+
+
+def _of_itself(ctx: Context, mean: ast.expr, scope: Scope) -> bool:
+    """`x.mean(-1, keepdim=True)`"""
+    return any(
+        isinstance(n, ast.Call) and last_name(n.func) in ("mean", "var_mean", "std_mean", "amin", "min", "median")
+        for r in ctx.symbols.resolve(mean, scope)
+        for n in ast.walk(r.expr)
+    )
 
 
 def _base_name(expr: ast.expr) -> str:
@@ -129,146 +228,108 @@ def _base_name(expr: ast.expr) -> str:
     return expr.id if isinstance(expr, ast.Name) else ""
 
 
-def _divided_by_std(ctx: Context, node: ast.BinOp) -> bool:
-    parent = ctx.symbols.parent.get(node)
-    return (
-        isinstance(parent, ast.BinOp)
-        and isinstance(parent.op, ast.Div)
-        and parent.left is node
-        and "std" in (dotted(parent.right) or _base_name(parent.right)).lower()
-    )
-
-
-def _flat_mean(ctx: Context) -> Iterator[Finding]:
-    """(x - mean) / std with torch.tensor([a, b, c]) on channels-first data."""
-    for node in ctx.symbols.nodes(ast.BinOp):
-        if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)) or not _divided_by_std(ctx, node):
-            continue
-        scope = ctx.symbols.scope(node)
-        if not _three_values(ctx, node.right, scope) or not _channels_first(ctx, node.left, scope):
-            continue
-        yield ctx.finding(
-            "R15", node, ERROR,
-            f"`{ctx.str(node.right)}` has shape (3,), the image (3, H, W): the subtraction raises for W != 3, and for W = 3 silently "
-            "normalises columns instead of channels",
-            f"{ctx.str(node.right)}.view(-1, 1, 1)  # the same for std; or torchvision.transforms.Normalize(mean, std)",
-        )  # fmt: skip
-
-
-def _three_values(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
-    """torch.tensor([a, b, c]) as it is, without view, reshape or indexing."""
-    refs = ctx.symbols.resolve(expr, scope)
+def _three_values(ctx: Context, images: Images, expr: ast.expr, scope: Scope) -> list[float] | None:
+    """The numbers of `torch.tensor([a, b, c])` as it is, without view, reshape or indexing; [] where only their count is known."""
+    inner = expr
+    while (
+        isinstance(inner, ast.Call)
+        and isinstance(inner.func, ast.Attribute)
+        and inner.func.attr in ("to", "cuda", "float", "type_as", "half", "cpu")
+    ):
+        inner = inner.func.value
+    if isinstance(inner, ast.Subscript) or (isinstance(inner, ast.Call) and last_name(inner.func) in _RESHAPES):
+        return None
+    refs = ctx.symbols.resolve(inner, scope)
+    buffer = images.buffer(dotted(inner) or "", scope)
+    if buffer is not None:
+        refs = [buffer]
+    found: list[float] | None = None
     for ref in refs:
-        call = strip_module_calls(ref.expr)
-        if not isinstance(call, ast.Call) or ctx.symbols.qual(call.func, ref.scope) not in (
-            "torch.tensor",
-            "torch.as_tensor",
-            "torch.Tensor",
+        call = ref.expr
+        while (
+            isinstance(call, ast.Call)
+            and isinstance(call.func, ast.Attribute)
+            and call.func.attr in ("to", "cuda", "float", "astype")
         ):
-            return False
-        value = ctx.symbols.const(call.args[0], ref.scope) if call.args else UNKNOWN
-        if not (isinstance(value, list) and len(value) == 3 and all(isinstance(v, int | float) for v in value)):
-            return False
-    return bool(refs)
+            call = call.func.value
+        if not isinstance(call, ast.Call) or ctx.symbols.qual(call.func, ref.scope) not in _MAKES or not call.args:
+            return None
+        found = _numbers(ctx, images, call.args[0], ref.scope)
+        if found is None:
+            return None
+    return found
 
 
-def _channels_first(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
-    """The image certainly came from ToTensor, read_image, permute(2, 0, 1) and the like."""
-    function = scope.node
+def _numbers(ctx: Context, images: Images, expr: ast.expr, scope: Scope) -> list[float] | None:
+    value = ctx.symbols.const(expr, scope)
+    if isinstance(value, list) and len(value) == 3 and all(isinstance(v, int | float) for v in value):
+        return [float(v) for v in value]
     for ref in ctx.symbols.resolve(expr, scope):
-        for node in ast.walk(ref.expr):
-            if isinstance(node, ast.Call) and _makes_chw(ctx, node, ref.scope):
-                return True
+        if isinstance(ref.expr, ast.Name | ast.Attribute) and _LISTS.search(last_name(ref.expr)):
+            return [0.485, 0.456, 0.406]
+        if isinstance(ref.expr, ast.Call) and ref.expr is not expr:
+            return _three_values(ctx, images, ref.expr, ref.scope)
+    return None
+
+
+def _layout_of_parameter(
+    ctx: Context, images: Images, norm: Normalisation, scope: Scope, flat: list[float] | None
+) -> str | None:
+    """The image is what a transform, a module or a loop over batches is given."""
+    function = scope.node
     if isinstance(function, ast.Lambda):  # transforms.Lambda(lambda x: (x - mean) / std) after ToTensor()
-        parent = ctx.symbols.parent.get(function)
-        grand = ctx.symbols.parent.get(parent) if parent is not None else None
-        if isinstance(grand, ast.List):
-            before = grand.elts[: next((i for i, e in enumerate(grand.elts) if e is parent), 0)]
-            return any(
-                isinstance(e, ast.Call) and last_name(e.func) in ("ToTensor", "PILToTensor", "ToImage") for e in before
-            )
-    return False
+        return _after_to_tensor(ctx, lambda step: step.expr is ctx.symbols.parent.get(function))
+    cls = ctx.symbols.class_of(scope)
+    if cls is not None and scope.name in ("__call__", "forward"):
+        after = _after_to_tensor(ctx, lambda s: isinstance(s.expr, ast.Call) and last_name(s.expr.func) == cls.name)
+        if after is not None:
+            return after
+        for call in ctx.symbols.calls:
+            if call.args and ctx.symbols.instance_class(call.func, ctx.symbols.scope(call)) is cls:
+                given = images.layout(call.args[0], ctx.symbols.scope(call))
+                if given is not None:
+                    return given
+    if scope.owner is None:
+        after = _after_to_tensor(ctx, lambda s: last_name(s.expr) == scope.name and bool(scope.name))
+        if after is not None:
+            return after
+    common = flat is not None and any(abs(flat[0] - m[0]) < 2e-3 and abs(flat[1] - m[1]) < 2e-3 for m in _IMAGE_MEANS)
+    if not common or _made_channels_first_later(ctx, scope):
+        return None
+    root = norm.image
+    while isinstance(root, ast.Call) and isinstance(root.func, ast.Attribute):
+        root = root.func.value
+    while isinstance(root, ast.BinOp):
+        root = root.left
+    if cls is not None and scope.name == "forward" and ctx.is_module_class(cls):
+        return CHW if isinstance(root, ast.Name) and root.id in scope.parameters else None
+    if isinstance(root, ast.Name):
+        for binding in ctx.symbols.bindings(root.id, scope):
+            if binding.loop and binding.value is not None and "loader" in ctx.str(binding.value).lower():
+                return CHW
+    return None
 
 
-def _makes_chw(ctx: Context, call: ast.Call, scope: Scope) -> bool:
-    leaf = last_name(call.func)
-    if leaf == "permute":
-        order = [ctx.symbols.const(a, scope) for a in call.args]
-        if len(order) == 1 and isinstance(order[0], list):
-            order = order[0]
-        return order in ([2, 0, 1], [0, 3, 1, 2])
-    if leaf in _TO_CHW:
-        return True
-    if isinstance(call.func, ast.Call):
-        return last_name(call.func.func) in _TO_CHW
+def _made_channels_first_later(ctx: Context, scope: Scope) -> bool:
+    """The function still turns an image from channels last to channels first, so it had the channels last before."""
     return any(
-        isinstance(r.expr, ast.Call) and last_name(r.expr.func) in ("ToTensor", "PILToTensor", "ToImage")
-        for r in ctx.symbols.resolve(call.func, scope)
+        isinstance(n, ast.Call) and last_name(n.func) in ("permute", "transpose", "moveaxis", "movedim", "rearrange")
+        for n in ast.walk(scope.node)
     )
 
 
-def _gpu_constants(ctx: Context) -> Iterator[Finding]:
-    """CUDA tensors made in a Dataset or a transform, which run in worker processes."""
-    if "cuda" not in ctx.text or ("Dataset" not in ctx.text and "Lambda" not in ctx.text):
-        return
-    for call in ctx.symbols.calls:
-        scope = ctx.symbols.scope(call)
-        if not _in_dataset(ctx, scope) and not _in_transform_lambda(ctx, call, scope):
-            continue
-        name = ctx.symbols.qual(call.func) or ""
-        device = keyword(call, "device")
-        made = name in ("torch.tensor", "torch.as_tensor", "torch.zeros", "torch.ones", "torch.full") and (
-            device is not None and ctx.amp.device(device, scope) == "cuda"
-        )
-        moved = isinstance(call.func, ast.Attribute) and call.func.attr == "cuda" and not call.args and name == ""
-        moved = moved or (
-            isinstance(call.func, ast.Attribute) and call.func.attr == "to" and bool(call.args) and not name
-            and isinstance(call.args[0], ast.Constant) and str(call.args[0].value).startswith("cuda")
-        )  # fmt: skip
-        if made or moved:
-            yield ctx.finding(
-                "R15", call, ERROR,
-                f"`{ctx.str(call)}` makes a CUDA tensor in a dataset or transform: in DataLoader workers CUDA cannot be initialised again "
-                "(fork), and it fails where no GPU is",
-                "keep the constants on the CPU; move the batch to the GPU in the training loop",
-            )  # fmt: skip
-
-
-def _in_dataset(ctx: Context, scope: Scope) -> bool:
-    cls = ctx.symbols.class_of(scope)
-    if cls is None:
-        return False
-    for base in getattr(cls.node, "bases", []):
-        name = ctx.symbols.qual(base, cls) or ""
-        if (name.startswith("torch.utils.data.") and name.endswith("Dataset")) or name.startswith(
-            "torchvision.datasets."
-        ):
-            return True
-    return False
-
-
-def _in_transform_lambda(ctx: Context, call: ast.Call, scope: Scope) -> bool:
-    if isinstance(scope.node, ast.Lambda):
-        parent = ctx.symbols.parent.get(scope.node)
-        return isinstance(parent, ast.Call) and last_name(parent.func) == "Lambda" and not _v2(ctx, parent)
-    # a constant used by such a lambda: mean = torch.tensor(..., device="cuda"); Lambda(lambda x: (x - mean) / std)
-    parent = ctx.symbols.parent.get(call)
-    while isinstance(parent, ast.Call | ast.Attribute):
-        parent = ctx.symbols.parent.get(parent)
-    if not isinstance(parent, ast.Assign):
-        return False
-    names = {dotted(t) for t in parent.targets}
-    for node in ctx.symbols.nodes(ast.Call):
-        if isinstance(node, ast.Call) and last_name(node.func) == "Lambda" and node.args and not _v2(ctx, node):
-            if isinstance(node.args[0], ast.Lambda) and any(
-                isinstance(n, ast.Name) and n.id in names for n in ast.walk(node.args[0].body)
-            ):
-                return True
-    return False
-
-
-def _v2(ctx: Context, call: ast.Call) -> bool:
-    return "v2" in (ctx.symbols.qual(call.func) or "")
+def _after_to_tensor(ctx: Context, wanted: object) -> str | None:
+    """Whether a step of a Compose comes after one that puts the channels first."""
+    assert callable(wanted)
+    for _, found in composed(ctx):
+        before = False
+        for step in found:
+            if wanted(step):
+                return CHW if before else HWC
+            before = before or (
+                isinstance(step.expr, ast.Call) and last_name(step.expr.func) in ("ToTensor", "PILToTensor", "ToImage")
+            )
+    return None
 
 
 RULE = Rule(
@@ -286,5 +347,5 @@ RULE = Rule(
     bad="x = to_tensor(img).half()\nx = normalize(x)",
     good="x = normalize(to_tensor(img))",
     check=check,
-    trigger=r"Normalize|normalize\(|(?i:mean\b.{0,60}\bstd\b)|Lambda\(|Dataset\)",
+    trigger=r"Normalize|[Nn]ormali[sz]e|(?i:mean|\.sub_?\()|Lambda\(|Dataset\)|Compose",
 )
