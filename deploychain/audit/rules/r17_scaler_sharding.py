@@ -75,6 +75,13 @@ def _is_subclass(ctx: Context, scope: Scope) -> bool:
     )
 
 
+def _own_business(ctx: Context, target: ast.expr, scope: Scope) -> bool:
+    """A scaler class writes its own state: another design than torch's, or a method of torch's that it overrides."""
+    if not (isinstance(target, ast.Attribute) and dotted(target.value) == "self"):
+        return False
+    return scope.name in _OVERRIDES or scope.name.startswith("_") or not _is_subclass(ctx, scope)
+
+
 def _root(target: ast.expr) -> ast.expr:
     """`scaler._per_optimizer_states` of `scaler._per_optimizer_states[id(opt)]["stage"]`."""
     while isinstance(target, ast.Subscript):
@@ -104,12 +111,13 @@ def _private(ctx: Context) -> Iterator[Finding]:
         scope = ctx.symbols.scope(node)
         if isinstance(node, ast.Assign | ast.AugAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            for target in targets:
-                target = _root(target)
-                inside_own_class = isinstance(target, ast.Attribute) and dotted(target.value) == "self"
+            for written in targets:
+                target = _root(written)
                 name = _private_of(ctx, target, scope)
-                overrides = scope.name in _OVERRIDES or scope.name.startswith("_")
-                if name and not (inside_own_class and (overrides or not _is_subclass(ctx, scope))):
+                whole = target is written and name is not None and name.endswith("._per_optimizer_states")
+                if (
+                    name and not whole and not _own_business(ctx, target, scope)
+                ):  # emptied after an aborted batch: harmless
                     yield _touched(ctx, node, name, "is written")
         elif isinstance(node, ast.Call):
             leaf = last_name(node.func)
@@ -262,5 +270,5 @@ RULE = Rule(
     good="model = DistributedDataParallel(model)  # and a plain GradScaler",
     check=check,
     trigger=r"FSDP|FullySharded|DistributedDataParallel|\._scale|\._init_|\._growth|\._backoff|\._per_opt|_found_inf|_scale_async"
-    r"|all_reduce|broadcast|all_gather",
+    r"|get_scale\(|caler\.state_dict|unscale_|no_sync",
 )

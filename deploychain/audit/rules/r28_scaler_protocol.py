@@ -262,7 +262,7 @@ def _closures(ctx: Context, graph: Graph) -> Found:
             isinstance(closure, ast.Name) and closure.id in ctx.symbols.functions
         )
         made = ctx.symbols.resolve(call.func.value, event.scope)  # some projects have a scaler of their own for this
-        if not written or not any(ctx.amp.is_scaler_call(r.expr, r.scope) for r in made):
+        if not written or not all(ctx.amp.is_scaler_call(r.expr, r.scope) for r in made):
             continue
         found.append(("closure", ctx.finding(
             "R28", call, ERROR,
