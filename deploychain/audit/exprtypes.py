@@ -47,7 +47,8 @@ class ExpressionTypes(CallTypes):
         if isinstance(e, ast.Constant):
             return SCALAR if isinstance(e.value, int | float) and not isinstance(e.value, bool) else OTHER
         if isinstance(e, ast.Name):
-            return self._env.get(e.id, self._outer(e))
+            held = self._env.get(e.id)
+            return held if held is not None else self._outer(e)
         if isinstance(e, ast.Call):
             if isinstance(e.func, ast.Name) and e.func.id == "dict" and e.keywords and not e.args:
                 return join([self._value(k.value) for k in e.keywords])
