@@ -1,4 +1,4 @@
-"""Which expressions are GradScalers, autocast regions, optimisers, schedulers and losses."""
+"""Which expressions are GradScalers, autocast regions, optimisers and schedulers."""
 
 from __future__ import annotations
 
@@ -37,61 +37,6 @@ _DTYPE_WORDS = {
 _SCALER_NAME = re.compile(r"(^|_)(grad_?)?scaler$|^gradscaler$", re.IGNORECASE)
 _OPTIMIZER_NAME = re.compile(r"optim|(^|_)opt(_|$|s$|\d|[a-z]$)", re.IGNORECASE)
 _SCHEDULER_NAME = re.compile(r"sched|(^|_)lr_?s(_|$)|warmup|plateau", re.IGNORECASE)
-_LOSS_NAME = re.compile(
-    r"(^|_)(loss|criterion|criteria|crit|objective)(_?f(n|unc|unction))?(_?\d)?$|loss_?f(n|unc|unction)?$",
-    re.IGNORECASE,
-)
-FUNCTION_LOSSES = {
-    # name -> True where the target holds class indices, so that nothing promotes the result to fp32
-    "cross_entropy": True,
-    "nll_loss": True,
-    "ctc_loss": True,
-    "multi_margin_loss": True,
-    "multilabel_margin_loss": True,
-    "cosine_embedding_loss": True,
-    "triplet_margin_loss": True,
-    "margin_ranking_loss": True,
-    "binary_cross_entropy": False,
-    "binary_cross_entropy_with_logits": False,
-    "mse_loss": False,
-    "l1_loss": False,
-    "smooth_l1_loss": False,
-    "huber_loss": False,
-    "kl_div": False,
-    "poisson_nll_loss": False,
-    "gaussian_nll_loss": False,
-    "soft_margin_loss": False,
-    "multilabel_soft_margin_loss": False,
-    "hinge_embedding_loss": False,
-}
-MODULE_LOSSES = {
-    "CrossEntropyLoss": "cross_entropy",
-    "NLLLoss": "nll_loss",
-    "CTCLoss": "ctc_loss",
-    "MultiMarginLoss": "multi_margin_loss",
-    "MultiLabelMarginLoss": "multilabel_margin_loss",
-    "CosineEmbeddingLoss": "cosine_embedding_loss",
-    "TripletMarginLoss": "triplet_margin_loss",
-    "MarginRankingLoss": "margin_ranking_loss",
-    "BCELoss": "binary_cross_entropy",
-    "BCEWithLogitsLoss": "binary_cross_entropy_with_logits",
-    "MSELoss": "mse_loss",
-    "L1Loss": "l1_loss",
-    "SmoothL1Loss": "smooth_l1_loss",
-    "HuberLoss": "huber_loss",
-    "KLDivLoss": "kl_div",
-    "PoissonNLLLoss": "poisson_nll_loss",
-    "GaussianNLLLoss": "gaussian_nll_loss",
-    "SoftMarginLoss": "soft_margin_loss",
-    "MultiLabelSoftMarginLoss": "multilabel_soft_margin_loss",
-    "HingeEmbeddingLoss": "hinge_embedding_loss",
-}
-# Loss classes of other packages that people drop in for CrossEntropyLoss.
-_FOREIGN_LOSSES = {
-    "LabelSmoothingCrossEntropy": "cross_entropy",
-    "SoftTargetCrossEntropy": "kl_div",
-    "LabelSmoothing": "cross_entropy",
-}
 
 
 class Amp:
@@ -371,7 +316,7 @@ class Amp:
                 found.add("?")
         return found.pop() if len(found) == 1 else "?"
 
-    # -- optimisers and losses ------------------------------------------------------------------------------------
+    # -- optimisers ------------------------------------------------------------------------------------
 
     def is_scheduler(self, expr: ast.expr, scope: Scope) -> bool:
         refs = [*self.symbols.resolve(expr, scope), *elements(self.symbols, expr, scope)]
@@ -402,57 +347,3 @@ class Amp:
         """By its own name, or by that of the collection that it comes from."""
         texts = [dotted(e) or "" for e in (expr, *(r.expr for r in refs))]
         return any(pattern.search(t.rpartition(".")[2]) for t in texts if t)
-
-    def loss_name(self, func: ast.expr, scope: Scope) -> tuple[str, ast.Call | None] | None:
-        """("cross_entropy", constructor or None) where a called expression is a loss of torch; ("", None) where it is
-        only named like one."""
-        name = self.symbols.qual(func, scope)
-        if name is not None:
-            leaf = name.rpartition(".")[2]
-            if name.startswith(("torch.nn.functional.", "torch.")) and leaf in FUNCTION_LOSSES:
-                return leaf, None
-            return None if not _LOSS_NAME.search(leaf) or name.startswith(("torch.", "math.")) else ("", None)
-        if isinstance(func, ast.Call):
-            return self._loss_class(func, scope)
-        for ref in [*self.symbols.resolve(func, scope), *self.symbols.looped(func, scope)]:
-            if isinstance(ref.expr, ast.Call):
-                made = self._loss_class(ref.expr, ref.scope)
-                if made is not None:
-                    return made
-            else:
-                name = self.symbols.qual(ref.expr, ref.scope)
-                if name is not None and name.rpartition(".")[2] in FUNCTION_LOSSES:
-                    return name.rpartition(".")[2], None
-        text = dotted(func)
-        if text is not None and _LOSS_NAME.search(text.rpartition(".")[2]):
-            return "", None
-        return None
-
-    def _loss_class(self, call: ast.Call, scope: Scope) -> tuple[str, ast.Call] | None:
-        inner = call
-        while (
-            isinstance(inner.func, ast.Attribute)
-            and inner.func.attr in ("to", "cuda", "cpu")
-            and isinstance(inner.func.value, ast.Call)
-        ):
-            inner = inner.func.value
-        name = self.symbols.qual(inner.func, scope)
-        if last_name(inner.func) == "partial" and inner.args:
-            target = self.symbols.qual(inner.args[0], scope) or ""
-            leaf = target.rpartition(".")[2]
-            return (leaf, inner) if target.startswith("torch.") and leaf in FUNCTION_LOSSES else None
-        if name is None:
-            return self._loss_subclass(inner, scope)
-        leaf = name.rpartition(".")[2]
-        if name.startswith("torch.nn.") and leaf in MODULE_LOSSES:
-            return MODULE_LOSSES[leaf], inner
-        return (_FOREIGN_LOSSES[leaf], inner) if leaf in _FOREIGN_LOSSES else None
-
-    def _loss_subclass(self, call: ast.Call, scope: Scope) -> tuple[str, ast.Call] | None:
-        """A class of this file that is derived from a loss of torch."""
-        cls = self.symbols.classes.get(last_name(call.func))
-        for base in getattr(cls.node, "bases", []) if cls is not None else []:
-            name = self.symbols.qual(base, scope) or ""
-            if name.startswith("torch.nn.") and name.rpartition(".")[2] in MODULE_LOSSES:
-                return MODULE_LOSSES[name.rpartition(".")[2]], call
-        return None

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from deploychain.audit.amp import FUNCTION_LOSSES
 from deploychain.audit.astnames import Ref, dotted, last_name, strip_module_calls
 from deploychain.audit.astnames import keyword as given_as
+from deploychain.audit.losses import FUNCTION_LOSSES, loss_name
 from deploychain.audit.moduletypes import ModuleTypes
 from deploychain.audit.values import (
     FP32,
@@ -126,7 +126,7 @@ class CallTypes(ModuleTypes):
             return result
         if isinstance(func, ast.Name) and func.id in _KEEP_ITEMS and args and not self._bound_here(func.id):
             return args[-1] if func.id == "filter" else args[0]
-        loss = self.amp.loss_name(func, scope)
+        loss = loss_name(self.symbols, func, scope)
         local = self._local(call, args, base)
         if local is None and loss is not None:
             local = self._module_call(call, own, args)

@@ -7,15 +7,12 @@ bound to. Rules that need order use `flow` (paths) or `dtypes` (values in statem
 from __future__ import annotations
 
 import ast
-from typing import Any
 
 from deploychain.audit.astnames import (
-    UNKNOWN,
     Binding,
     Ref,
     Scope,
     argument_for,
-    arithmetic,
     canonical,
     constructed,
     dotted,
@@ -24,10 +21,10 @@ from deploychain.audit.astnames import (
     strip_module_calls,
 )
 from deploychain.audit.configs import Configs, annotation_name
+from deploychain.audit.constants import Constants
 from deploychain.audit.index import Index
+from deploychain.audit.keywords import write_out_keywords
 from deploychain.audit.sources import Source
-
-_CHANGES_A_DICT = frozenset({"update", "setdefault", "pop", "popitem", "clear"})
 
 
 class Symbols(Index):
@@ -41,47 +38,10 @@ class Symbols(Index):
         self._resolve_cache: dict[tuple[int, int], list[Ref]] = {}
         self._depth = 0
         self.configs = Configs(self)
-        self._write_out_keywords()
-
-    def _write_out_keywords(self) -> None:
-        """`f(**SETTINGS)` with one dictionary that is written in the file and never changed: `f(opset_version=17)`."""
-        for call in self.calls:
-            if any(k.arg is None for k in call.keywords):
-                written: list[ast.keyword] = []
-                for keyword in call.keywords:
-                    known = self._written(keyword.value, self.scope(call)) if keyword.arg is None else None
-                    written += [keyword] if known is None else known
-                call.keywords = written
-
-    def _written(self, expr: ast.expr, scope: Scope) -> list[ast.keyword] | None:
-        table: ast.expr | None = expr
-        text = dotted(expr)
-        if text is not None:
-            bindings = self.bindings(text, scope)
-            if len(bindings) != 1 or bindings[0].loop or bindings[0].place is not None or self._changed(text):
-                return None
-            table = bindings[0].value
-        if isinstance(table, ast.Dict):
-            pairs = [(getattr(k, "value", None), v) for k, v in zip(table.keys, table.values, strict=True)]
-        elif isinstance(table, ast.Call) and isinstance(table.func, ast.Name) and table.func.id == "dict":
-            pairs = [(k.arg, k.value) for k in table.keywords] if not table.args else [(None, table)]
-        else:
-            return None
-        made = [ast.copy_location(ast.keyword(key, value), value) for key, value in pairs if isinstance(key, str)]
-        return made if len(made) == len(pairs) else None
-
-    def _changed(self, text: str) -> bool:
-        """Something is put into the dictionary, or taken out of it, somewhere in the file."""
-        for node in self.nodes(ast.Subscript):
-            if not isinstance(node.ctx, ast.Load) and dotted(node.value) == text:
-                return True
-        for node in self.nodes(ast.AugAssign):
-            if dotted(node.target) == text:
-                return True
-        return any(
-            isinstance(c.func, ast.Attribute) and c.func.attr in _CHANGES_A_DICT and dotted(c.func.value) == text
-            for c in self.calls
-        )
+        self.constants = Constants(self)
+        self.const = self.constants.value
+        self.default = self.constants.default
+        write_out_keywords(self)
 
     def qual(self, expr: ast.AST, scope: Scope | None = None, depth: int = 0) -> str | None:
         """The canonical dotted name of a function, class or module expression: "torch.autocast"; None if not known."""
@@ -383,93 +343,6 @@ class Symbols(Index):
         for value in returns(function):
             found += self.resolve(value, function, depth - 1, seen)
         return found
-
-    def const(self, expr: ast.expr | None, scope: Scope, depth: int = 4) -> Any:
-        """The Python value of a literal expression (numbers, strings, containers, names bound once to those)."""
-        if expr is None or depth <= 0:
-            return UNKNOWN
-        if isinstance(expr, ast.Constant):
-            return expr.value
-        if isinstance(expr, ast.UnaryOp) and isinstance(expr.op, ast.USub | ast.UAdd | ast.Not):
-            value = self.const(expr.operand, scope, depth)
-            if value is UNKNOWN:
-                return UNKNOWN
-            if isinstance(expr.op, ast.Not):
-                return not value
-            if isinstance(value, int | float):
-                return -value if isinstance(expr.op, ast.USub) else value
-            return UNKNOWN
-        if isinstance(expr, ast.BinOp):
-            return arithmetic(expr.op, self.const(expr.left, scope, depth), self.const(expr.right, scope, depth))
-        if isinstance(expr, ast.List | ast.Tuple | ast.Set):
-            return [self.const(e, scope, depth) for e in expr.elts]
-        if (
-            isinstance(expr, ast.Call)
-            and isinstance(expr.func, ast.Name)
-            and expr.func.id in ("float", "int")
-            and expr.args
-        ):
-            value = self.const(expr.args[0], scope, depth)
-            try:
-                return float(value) if expr.func.id == "float" else int(value)
-            except (TypeError, ValueError, OverflowError):
-                return UNKNOWN
-        text = dotted(expr)
-        if text is not None:
-            bindings = self.bindings(text, scope)
-            if len(bindings) == 1 and bindings[0].place is None and not bindings[0].loop:
-                return self.const(bindings[0].value, bindings[0].scope, depth - 1)
-            if not bindings and isinstance(expr, ast.Name):
-                function = self.parameter_scope(text, scope)
-                if function is not None:
-                    return self._default(function, text, depth)
-            elif not bindings:
-                return self._setting(expr, scope, depth)
-        elif isinstance(expr, ast.Call):
-            return self._setting(expr, scope, depth)
-        return UNKNOWN
-
-    def _setting(self, expr: ast.expr, scope: Scope, depth: int) -> Any:
-        """The number or string that a configuration object holds unless a run is told otherwise."""
-        values = [
-            self.const(r.expr, r.scope, depth - 1) if r.expr is not expr else UNKNOWN for r in self.resolve(expr, scope)
-        ]
-        if any(v is UNKNOWN or v is None or isinstance(v, bool) or v != values[0] for v in values):
-            return UNKNOWN
-        return values[0]
-
-    def default(self, name: str, scope: Scope) -> ast.expr | None:
-        """The expression that is the default of a parameter which this scope sees."""
-        function = self.parameter_scope(name, scope)
-        return self._defaults(function).get(name) if function is not None else None
-
-    def _defaults(self, function: Scope) -> dict[str, ast.expr | None]:
-        if not isinstance(function.node, ast.FunctionDef | ast.AsyncFunctionDef):
-            return {}
-        arguments = function.node.args
-        positional = [*arguments.posonlyargs, *arguments.args]
-        values: dict[str, ast.expr | None] = dict(
-            zip(
-                [a.arg for a in positional[len(positional) - len(arguments.defaults) :]],
-                arguments.defaults,
-                strict=True,
-            )
-        )
-        values.update({a.arg: d for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)})
-        return values
-
-    def _default(self, function: Scope, name: str, depth: int) -> Any:
-        """A parameter's default, but only where no call in the file says otherwise."""
-        values = self._defaults(function)
-        sites = self.call_sites(function)
-        if function.name == "__init__" and function.owner is not None:
-            sites = self._call_sites.get(function.owner.name, [])
-        given = [argument_for(call, function, name) for call in sites]
-        passed = [g for g in given if g is not None]
-        if passed:
-            found = [self.const(g, self.scope(g), depth - 1) for g in passed]
-            return found[0] if all(f == found[0] for f in found) else UNKNOWN
-        return self.const(values.get(name), function, depth - 1)
 
     def text(self, node: ast.AST) -> str:
         """Source of an expression, on one line, for messages."""

@@ -6,10 +6,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from deploychain.audit.amp import FUNCTION_LOSSES
 from deploychain.audit.astnames import keyword, last_name
 from deploychain.audit.context import ERROR, NOTE, WARNING, Context, Rule
 from deploychain.audit.finding import Finding
+from deploychain.audit.losses import FUNCTION_LOSSES, loss_name
 from deploychain.audit.values import Seen
 
 
@@ -82,7 +82,7 @@ def _formula(ctx: Context, loss: ast.expr) -> ast.expr | None:
         return None
     last = made[-1]
     ops = [n for n in ast.walk(last) if isinstance(n, ast.Call)]
-    known = any(ctx.amp.loss_name(n.func, scope) is not None for n in ops)
+    known = any(loss_name(ctx.symbols, n.func, scope) is not None for n in ops)
     reduces = any(isinstance(n.func, ast.Attribute) and n.func.attr in ("mean", "sum") for n in ops)
     return last if reduces and not known and _compares(last) else None
 
@@ -108,7 +108,7 @@ def _loss(ctx: Context, seen: Seen) -> tuple[str, ast.Call | None] | None:
     if not isinstance(seen.node, ast.Call):
         return None
     if seen.name.startswith("loss:"):
-        found = ctx.amp.loss_name(seen.node.func, seen.function)  # type: ignore[arg-type]
+        found = loss_name(ctx.symbols, seen.node.func, seen.function)  # type: ignore[arg-type]
         if found is not None and found[0] == "" and _casts_inside(ctx, seen):
             return None
         return found

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from deploychain.audit.astnames import argument, keyword, last_name
 from deploychain.audit.context import ERROR, Context, Rule
 from deploychain.audit.finding import Finding
+from deploychain.audit.losses import loss_name
 from deploychain.audit.values import Seen
 
 
@@ -62,7 +63,7 @@ def _engines(ctx: Context) -> Iterator[Finding]:
                 "apex",
             )
             loss = argument(call, 2, "loss_fn")
-        found = ctx.amp.loss_name(loss, scope) if loss is not None and on else None
+        found = loss_name(ctx.symbols, loss, scope) if loss is not None and on else None
         if found is not None and found[0] == "binary_cross_entropy":
             yield ctx.finding(
                 "R12", call, ERROR,

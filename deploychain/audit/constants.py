@@ -1,0 +1,106 @@
+"""The values of expressions that are written as literals, and the defaults of parameters."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from deploychain.audit.astnames import UNKNOWN, Scope, argument_for, arithmetic, dotted
+
+if TYPE_CHECKING:
+    from deploychain.audit.symbols import Symbols
+
+
+class Constants:
+    """Numbers, strings and containers of one file."""
+
+    def __init__(self, symbols: Symbols) -> None:
+        self.symbols = symbols
+
+    def value(self, expr: ast.expr | None, scope: Scope, depth: int = 4) -> Any:
+        """The Python value of a literal expression (numbers, strings, containers, names bound once to those)."""
+        if expr is None or depth <= 0:
+            return UNKNOWN
+        if isinstance(expr, ast.Constant):
+            return expr.value
+        if isinstance(expr, ast.UnaryOp) and isinstance(expr.op, ast.USub | ast.UAdd | ast.Not):
+            value = self.value(expr.operand, scope, depth)
+            if value is UNKNOWN:
+                return UNKNOWN
+            if isinstance(expr.op, ast.Not):
+                return not value
+            if isinstance(value, int | float):
+                return -value if isinstance(expr.op, ast.USub) else value
+            return UNKNOWN
+        if isinstance(expr, ast.BinOp):
+            return arithmetic(expr.op, self.value(expr.left, scope, depth), self.value(expr.right, scope, depth))
+        if isinstance(expr, ast.List | ast.Tuple | ast.Set):
+            return [self.value(e, scope, depth) for e in expr.elts]
+        if (
+            isinstance(expr, ast.Call)
+            and isinstance(expr.func, ast.Name)
+            and expr.func.id in ("float", "int")
+            and expr.args
+        ):
+            value = self.value(expr.args[0], scope, depth)
+            try:
+                return float(value) if expr.func.id == "float" else int(value)
+            except (TypeError, ValueError, OverflowError):
+                return UNKNOWN
+        text = dotted(expr)
+        if text is not None:
+            bindings = self.symbols.bindings(text, scope)
+            if len(bindings) == 1 and bindings[0].place is None and not bindings[0].loop:
+                return self.value(bindings[0].value, bindings[0].scope, depth - 1)
+            if not bindings and isinstance(expr, ast.Name):
+                function = self.symbols.parameter_scope(text, scope)
+                if function is not None:
+                    return self._default(function, text, depth)
+            elif not bindings:
+                return self._setting(expr, scope, depth)
+        elif isinstance(expr, ast.Call):
+            return self._setting(expr, scope, depth)
+        return UNKNOWN
+
+    def _setting(self, expr: ast.expr, scope: Scope, depth: int) -> Any:
+        """The number or string that a configuration object holds unless a run is told otherwise."""
+        values = [
+            self.value(r.expr, r.scope, depth - 1) if r.expr is not expr else UNKNOWN
+            for r in self.symbols.resolve(expr, scope)
+        ]
+        if any(v is UNKNOWN or v is None or isinstance(v, bool) or v != values[0] for v in values):
+            return UNKNOWN
+        return values[0]
+
+    def default(self, name: str, scope: Scope) -> ast.expr | None:
+        """The expression that is the default of a parameter which this scope sees."""
+        function = self.symbols.parameter_scope(name, scope)
+        return self._defaults(function).get(name) if function is not None else None
+
+    def _defaults(self, function: Scope) -> dict[str, ast.expr | None]:
+        if not isinstance(function.node, ast.FunctionDef | ast.AsyncFunctionDef):
+            return {}
+        arguments = function.node.args
+        positional = [*arguments.posonlyargs, *arguments.args]
+        values: dict[str, ast.expr | None] = dict(
+            zip(
+                [a.arg for a in positional[len(positional) - len(arguments.defaults) :]],
+                arguments.defaults,
+                strict=True,
+            )
+        )
+        values.update({a.arg: d for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)})
+        return values
+
+    def _default(self, function: Scope, name: str, depth: int) -> Any:
+        """A parameter's default, but only where no call in the file says otherwise."""
+        values = self._defaults(function)
+        sites = self.symbols.call_sites(function)
+        if function.name == "__init__" and function.owner is not None:
+            sites = self.symbols._call_sites.get(function.owner.name, [])
+        given = [argument_for(call, function, name) for call in sites]
+        passed = [g for g in given if g is not None]
+        if passed:
+            found = [self.value(g, self.symbols.scope(g), depth - 1) for g in passed]
+            return found[0] if all(f == found[0] for f in found) else UNKNOWN
+        return self.value(values.get(name), function, depth - 1)

@@ -1,0 +1,56 @@
+"""Keywords that a call gets out of a dictionary: `f(**SETTINGS)`."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from deploychain.audit.astnames import Scope, dotted
+
+if TYPE_CHECKING:
+    from deploychain.audit.symbols import Symbols
+
+_CHANGES_A_DICT = frozenset({"update", "setdefault", "pop", "popitem", "clear"})
+
+
+def write_out_keywords(symbols: Symbols) -> None:
+    """`f(**SETTINGS)` with one dictionary that is written in the file and never changed: `f(opset_version=17)`."""
+    for call in symbols.calls:
+        if any(k.arg is None for k in call.keywords):
+            written: list[ast.keyword] = []
+            for keyword in call.keywords:
+                known = _written(symbols, keyword.value, symbols.scope(call)) if keyword.arg is None else None
+                written += [keyword] if known is None else known
+            call.keywords = written
+
+
+def _written(symbols: Symbols, expr: ast.expr, scope: Scope) -> list[ast.keyword] | None:
+    table: ast.expr | None = expr
+    text = dotted(expr)
+    if text is not None:
+        bindings = symbols.bindings(text, scope)
+        if len(bindings) != 1 or bindings[0].loop or bindings[0].place is not None or _changed(symbols, text):
+            return None
+        table = bindings[0].value
+    if isinstance(table, ast.Dict):
+        pairs = [(getattr(k, "value", None), v) for k, v in zip(table.keys, table.values, strict=True)]
+    elif isinstance(table, ast.Call) and isinstance(table.func, ast.Name) and table.func.id == "dict":
+        pairs = [(k.arg, k.value) for k in table.keywords] if not table.args else [(None, table)]
+    else:
+        return None
+    made = [ast.copy_location(ast.keyword(key, value), value) for key, value in pairs if isinstance(key, str)]
+    return made if len(made) == len(pairs) else None
+
+
+def _changed(symbols: Symbols, text: str) -> bool:
+    """Something is put into the dictionary, or taken out of it, somewhere in the file."""
+    for node in symbols.nodes(ast.Subscript):
+        if not isinstance(node.ctx, ast.Load) and dotted(node.value) == text:
+            return True
+    for node in symbols.nodes(ast.AugAssign):
+        if dotted(node.target) == text:
+            return True
+    return any(
+        isinstance(c.func, ast.Attribute) and c.func.attr in _CHANGES_A_DICT and dotted(c.func.value) == text
+        for c in symbols.calls
+    )
