@@ -19,7 +19,11 @@ _SKIP = re.compile(
 
 def about_amp(test: ast.expr) -> bool:
     """The condition may be another way to ask whether there is a scaler."""
-    return bool(_AMP.search(condition_text(test)))
+    return asks_for_amp(condition_text(test))
+
+
+def asks_for_amp(text: str) -> bool:
+    return bool(_AMP.search(text))
 
 
 def about_skip(test: ast.expr, symbols: Symbols, scope: Scope) -> bool:

@@ -114,10 +114,9 @@ def _private(ctx: Context) -> Iterator[Finding]:
             for written in targets:
                 target = _root(written)
                 name = _private_of(ctx, target, scope)
+                # all of it emptied after an aborted batch: harmless
                 whole = target is written and name is not None and name.endswith("._per_optimizer_states")
-                if (
-                    name and not whole and not _own_business(ctx, target, scope)
-                ):  # emptied after an aborted batch: harmless
+                if name and not whole and not _own_business(ctx, target, scope):
                     yield _touched(ctx, node, name, "is written")
         elif isinstance(node, ast.Call):
             leaf = last_name(node.func)
@@ -142,7 +141,7 @@ def _private(ctx: Context) -> Iterator[Finding]:
                     )  # fmt: skip
             elif leaf in _IN_PLACE and isinstance(node.func, ast.Attribute):
                 name = _alias_of(ctx, node.func.value, scope) or _found_inf(ctx, node.func.value, scope)
-                if name is not None:
+                if name is not None and not _own_business(ctx, node.func.value, scope):
                     yield _touched(ctx, node, name, "is written")
             elif (
                 leaf.endswith("_") and leaf.rstrip("_") + "_" in _IN_PLACE and node.args

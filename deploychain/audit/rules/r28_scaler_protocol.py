@@ -7,6 +7,7 @@ import ast
 from collections.abc import Iterator
 
 from deploychain.audit.astnames import argument, dotted, last_name
+from deploychain.audit.conditions import asks_for_amp
 from deploychain.audit.context import ERROR, NOTE, WARNING, Context, Rule
 from deploychain.audit.elements import elements
 from deploychain.audit.events import Event
@@ -245,7 +246,9 @@ def _past_the_scaler(ctx: Context, graph: Graph) -> Found:
 
 
 def _own_check(graph: Graph, backward: Node, step: Node) -> bool:
-    """After unscale_, a condition of its own decides on the step."""
+    """The step is that of the FP32 branch, or after unscale_ a condition of its own decides on it."""
+    if any(asks_for_amp(text) for text, _ in set(step.guards) - set(backward.guards)):
+        return True
     between = [n for n, _ in graph.events("unscale") if backward.number < n.number < step.number]
     return bool(between) and bool(set(step.guards) - set(backward.guards))
 

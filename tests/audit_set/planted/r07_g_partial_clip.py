@@ -1,0 +1,27 @@
+# expect: R07
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from torch.nn.utils import clip_grad_norm_
+
+
+def make_model():
+    return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4)).cuda()
+
+
+model = make_model()
+criterion = nn.CrossEntropyLoss()
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+scaler = torch.amp.GradScaler("cuda")
+loader = torch.utils.data.DataLoader(range(10))
+
+from functools import partial
+clip = partial(clip_grad_norm_, max_norm=1.0)
+for step, (x, y) in enumerate(loader):
+    optimizer.zero_grad(set_to_none=True)
+    with torch.autocast("cuda", dtype=torch.float16):
+        loss = criterion(model(x), y)
+    scaler.scale(loss).backward()
+    clip(model.parameters())
+    scaler.step(optimizer)
+    scaler.update()

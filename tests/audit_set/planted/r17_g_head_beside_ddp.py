@@ -1,0 +1,16 @@
+# expect: R17
+import torch
+from torch.nn.parallel import DistributedDataParallel as DDP
+from heads import ArcFace
+def main(net, loader, rank):
+    model = DDP(net.cuda(rank), device_ids=[rank])
+    head = ArcFace(512, 1000).cuda(rank)
+    opt = torch.optim.SGD(list(model.parameters()) + list(head.parameters()), 0.1)
+    scaler = torch.amp.GradScaler("cuda")
+    for x, y in loader:
+        opt.zero_grad()
+        with torch.autocast("cuda", dtype=torch.float16):
+            loss = head(model(x), y)
+        scaler.scale(loss).backward()
+        scaler.step(opt)
+        scaler.update()
