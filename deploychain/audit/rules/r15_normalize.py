@@ -85,19 +85,48 @@ def _half(ctx: Context, node: ast.expr, half: ast.AST) -> Finding:
 
 def _called_on_half(ctx: Context, images: Images, done: set[int]) -> Iterator[Finding]:
     """x = x.half(); x = normalize(x)"""
+    kept = _names_of_transforms(ctx)
     for call in ctx.symbols.calls:
-        if call.args and _normalises(ctx, images, call):
+        known = (
+            isinstance(call.func, ast.Call) or last_name(call.func) in kept or "norm" in last_name(call.func).lower()
+        )
+        if known and call.args and _normalises(ctx, images, call):
             half = images.made_half(call.args[0], ctx.symbols.scope(call))
             if half is not None and not _of_model(ctx, half):
                 done.add(id(call))
                 yield _half(ctx, call, half)
-    for seen in ctx.seen:  # through functions of the file
+    for seen in ctx.seen if "ormali" in ctx.text else ():  # through functions of the file
         if not isinstance(seen.node, ast.Call) or id(seen.node) in done or not seen.args or not seen.node.args:
             continue
         first = seen.args[0]
         if first.dtype == "fp16" and first.sure and not first.module and _normalises(ctx, images, seen.node):
             done.add(id(seen.node))
             yield _half(ctx, seen.node, first.via or seen.node)
+
+
+def _names_of_transforms(ctx: Context) -> set[str]:
+    """The last parts of the names that a Normalize, or a list of transforms, was bound to."""
+    found: set[str] = set()
+    for call in ctx.symbols.calls:
+        if last_name(call.func) == "Normalize" or last_name(call.func) in COMPOSES:
+            above = ctx.symbols.parent.get(call)
+            while isinstance(above, ast.Call | ast.Attribute | ast.Tuple | ast.IfExp | ast.keyword):
+                above = ctx.symbols.parent.get(above)
+            if isinstance(above, ast.Assign):
+                found |= {
+                    last_name(n) for t in above.targets for n in ast.walk(t) if isinstance(n, ast.Name | ast.Attribute)
+                }
+            elif isinstance(above, ast.Return):
+                found |= {last_name(t) for t in _taking(ctx, ctx.symbols.scope(call))}
+    return found
+
+
+def _taking(ctx: Context, function: Scope) -> Iterator[ast.AST]:
+    """The names that the results of a function are bound to."""
+    for site in ctx.symbols.call_sites(function):
+        above = ctx.symbols.parent.get(site)
+        if isinstance(above, ast.Assign):
+            yield from above.targets
 
 
 def _of_model(ctx: Context, half: ast.expr) -> bool:
@@ -347,5 +376,8 @@ RULE = Rule(
     bad="x = to_tensor(img).half()\nx = normalize(x)",
     good="x = normalize(to_tensor(img))",
     check=check,
-    trigger=r"Normalize|[Nn]ormali[sz]e|(?i:mean|\.sub_?\()|Lambda\(|Dataset\)|Compose",
+    trigger=(
+        r"Normalize|normali[sz]e\w*\(|(?i:(?:-=?|sub_?\(|subtract\(\w+,)\s*[\w.]*(?:mean|\bmu\b|\bm\b))|"
+        r"(?i:mean\b.{0,60}\bstd\b)|Lambda\(|Dataset\)|Compose\("
+    ),
 )

@@ -236,5 +236,5 @@ RULE = Rule(
     bad="def forward(self, x):\n    y = self.net(x)\n    assert not torch.isnan(y).any()\n    return y",
     good="with deploychain.monitor(model, optimizer, scaler) as m:\n    ...",
     check=check,
-    trigger=r"isnan|isinf|isfinite|\bfinfo\b|65504|(?:assert|if)\b.*\b(\w+) [!=]= \1\b",
+    trigger=r"isnan|isinf|isfinite|finfo\([^)]*\)\.max|65504|(?:assert|if)\b.*\b(\w+) [!=]= \1\b",
 )

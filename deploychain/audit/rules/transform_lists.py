@@ -11,6 +11,7 @@ from deploychain.audit.images import Images
 
 COMPOSES = frozenset({"Compose", "Sequential", "ImageSequential", "AugmentationSequential"})
 _CASTS = frozenset({"ConvertImageDtype", "ToDtype", "ConvertDtype", "convert_image_dtype", "to_dtype"})
+_TELLING = frozenset({"Normalize", "ToTensor", "PILToTensor", "ToImage"})
 _REORDERS = frozenset({"insert", "remove", "pop", "clear", "reverse", "sort"})
 
 
@@ -24,7 +25,8 @@ def composed(ctx: Context) -> Iterator[tuple[ast.AST, list[Ref]]]:
             yield call, steps(ctx, call)
     for node in ctx.symbols.nodes(ast.List):
         name = _kept_as(ctx, node)
-        if len(node.elts) > 1 and (name is None or name not in taken):
+        telling = any(isinstance(e, ast.Call) and last_name(e.func) in _TELLING for e in node.elts)
+        if telling and len(node.elts) > 1 and (name is None or name not in taken):
             yield node, [_named(ctx, Ref(e, ctx.symbols.scope(node))) for e in node.elts]
 
 
