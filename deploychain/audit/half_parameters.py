@@ -18,6 +18,7 @@ _FIXED = {"half": "fp16", "float": "fp32", "double": "fp32", "bfloat16": "bf16"}
 _OPTIMIZER = re.compile(
     r"^(\w*(Adam|AdamW|SGD|RMSprop|Adagrad|Lion|Adafactor|Lamb|LAMB|Adan|Prodigy)\w*|create_optimizer\w*)$"
 )
+_ANY_OPTIMIZER = re.compile(r"\boptim\b|Adam|SGD|RMSprop|Lion|Adafactor|create_optimizer|Lamb|LAMB|Adan|Prodigy")
 _OWN_MASTERS = ("apex", "deepspeed", "colossalai", "fairscale", "fairseq")  # they keep float32 copies
 _WRAPPERS = frozenset({"compile", "DataParallel", "DistributedDataParallel", "DDP", "FSDP", "FullyShardedDataParallel"})
 _GROWN = re.compile(r"get_peft_model|add_adapter|LoraConfig|inject_adapter|\blora\b|PeftModel")
@@ -25,6 +26,8 @@ _GROWN = re.compile(r"get_peft_model|add_adapter|LoraConfig|inject_adapter|\blor
 
 def optimizers(ctx: Context) -> Iterator[ast.Call]:
     """Constructions of optimisers, of torch and of packages that leave the parameters as they are."""
+    if _ANY_OPTIMIZER.search(ctx.text) is None:
+        return
     for call in ctx.symbols.calls:
         name = ctx.symbols.qual(call.func) or ""
         leaf = name.rpartition(".")[2]

@@ -16,8 +16,7 @@ _ADAM = frozenset({"Adam", "AdamW", "NAdam", "RAdam", "Adamax"})
 
 
 def check(ctx: Context) -> Iterator[Finding]:
-    scaler = _live_scaler(ctx)
-    yield from _default_dtype(ctx, scaler)
+    yield from _default_dtype(ctx)
     done: set[int] = set()
     stepped: dict[str, ast.Call] = {}
     for seen in ctx.seen:
@@ -33,7 +32,7 @@ def check(ctx: Context) -> Iterator[Finding]:
                 made = trained_dtype(ctx, call)
                 if _trains_added_parameters(ctx, call) or (made is not None and made[0] == "fp32"):
                     continue
-                yield from _judge(ctx, call, leaf, scaler, seen.args[0].via or call)
+                yield from _judge(ctx, call, leaf, seen.args[0].via or call)
         elif seen.name in (".half", ".to") and seen.result.dtype == "fp16" and isinstance(call.func, ast.Attribute):
             # model.half() after the optimiser was made changes the same parameters
             text = dotted(call.func.value)
@@ -50,7 +49,7 @@ def check(ctx: Context) -> Iterator[Finding]:
             ):
                 done.add(id(optimizer))
                 name = ctx.symbols.qual(optimizer.func) or ""
-                yield from _judge(ctx, optimizer, name.rpartition(".")[2], scaler, call)
+                yield from _judge(ctx, optimizer, name.rpartition(".")[2], call)
         elif leaf.endswith("Trainer") and ctx.amp.framework.trainer == "fp16" and not _peft(ctx):
             model = next((a for a in seen.args if a.module and a.dtype == "fp16" and a.sure), None)
             if model is not None and id(call) not in done:
@@ -67,7 +66,7 @@ def check(ctx: Context) -> Iterator[Finding]:
         if made is not None and made[0] == "fp16":
             done.add(id(call))
             name = ctx.symbols.qual(call.func) or ""
-            yield from _judge(ctx, call, name.rpartition(".")[2], scaler, made[1])
+            yield from _judge(ctx, call, name.rpartition(".")[2], made[1])
     yield from _true_half(ctx, done)
 
 
@@ -79,20 +78,20 @@ def _true_half(ctx: Context, done: set[int]) -> Iterator[Finding]:
         name = ctx.symbols.qual(call.func) or ""
         if id(call) not in done and name.startswith("torch.optim."):
             done.add(id(call))
-            yield from _judge(ctx, call, name.rpartition(".")[2], False, call, 'precision="16-true"')
+            yield from _judge(ctx, call, name.rpartition(".")[2], call, 'precision="16-true"')
 
 
-def _default_dtype(ctx: Context, scaler: bool) -> Iterator[Finding]:
-    """torch.set_default_dtype(torch.float16), never set back, in a file that trains with a GradScaler."""
-    calls = list(ctx.calls("torch.set_default_dtype"))
-    trained = list(optimizers(ctx))
-    if trained and len(calls) == 1 and calls[0][0].args:
+def _default_dtype(ctx: Context) -> Iterator[Finding]:
+    """torch.set_default_dtype(torch.float16), never set back, in a file that trains."""
+    calls = list(ctx.calls("torch.set_default_dtype")) if "set_default_dtype" in ctx.text else []
+    if len(calls) == 1 and calls[0][0].args:
         call, scope = calls[0]
-        if ctx.amp.dtype(call.args[0], scope) == "fp16":
-            if not scaler:
+        trained = list(optimizers(ctx)) if ctx.amp.dtype(call.args[0], scope) == "fp16" else []
+        if trained:
+            if not _live_scaler(ctx):
                 for optimizer in trained:
                     name = ctx.symbols.qual(optimizer.func) or ""
-                    yield from _judge(ctx, optimizer, name.rpartition(".")[2], False, call)
+                    yield from _judge(ctx, optimizer, name.rpartition(".")[2], call)
                 return
             yield ctx.finding(
                 "R08", call, ERROR,
@@ -116,13 +115,13 @@ def _trains_added_parameters(ctx: Context, call: ast.Call) -> bool:
     )
 
 
-def _judge(ctx: Context, call: ast.Call, leaf: str, scaler: bool, via: ast.AST, why: str = "") -> Iterator[Finding]:
+def _judge(ctx: Context, call: ast.Call, leaf: str, via: ast.AST, why: str = "") -> Iterator[Finding]:
     scope = ctx.symbols.scope(call)
     given = keyword(call, "eps")
     eps = ctx.symbols.const(given, scope) if given is not None else 1e-8
     fix = 'keep the parameters in float32 and run the forward pass under torch.autocast("cuda", dtype=torch.float16)'
     why = why or f"made half in line {getattr(via, 'lineno', call.lineno)}"
-    if scaler:
+    if not why.startswith("precision=") and _live_scaler(ctx):
         yield ctx.finding(
             "R08", call, ERROR,
             f"the optimiser gets float16 parameters ({why}) and a GradScaler is used: unscale_ raises "

@@ -45,17 +45,30 @@ _FIX = "leave eps at the value that the model was trained with (1e-5 by default)
 
 
 # What any file with a finding holds: most files name an eps and need no analysis.
-_WORTH = re.compile(
-    r"finfo|\b6\.[01]\d*e-0?5|\b9\.7[67]\d*e-0?4"
-    r"|(?<!self)\.(eps|epsilon|variance_epsilon|\w+_eps|\w+_epsilon)\s*(=(?!=)|,|[-+*/]=)"
-    r"|['\"](eps|epsilon|variance_epsilon)['\"]\s*,|\.(normalized_shape|num_features|num_channels)\b[^\n]*eps="
-)
+_NUMBER = re.compile(r"6\.[01]\d*e-0?5|9\.7[67]\d*e-0?4")
+_REBUILT = re.compile(r"\.(normalized_shape|num_features|num_channels)\b[^\n]*eps=")
+_QUOTED = tuple(f"{q}{name}{q}," for q in "'\"" for name in sorted(_EPS))
+_SET = re.compile(r"eps(ilon)?\s*(=(?!=)|,|[-+*/]=)")
 _CONFIG_WORTH = re.compile(r"(norm|ln|bn)_eps(ilon)?['\"]?\s*[=:,]\s*[\d.A-Z]|norm_layer\s*=")
 
 
+def _worth(text: str) -> bool:
+    if "finfo" in text and ("16" in text or "half" in text):
+        return True
+    if _NUMBER.search(text) or _REBUILT.search(text) or any(q in text for q in _QUOTED):
+        return True
+    if any(word in text for word in ("from_pretrained(", "pretrained=", "weights=")) and _CONFIG_WORTH.search(text):
+        return True
+    for found in _SET.finditer(text):  # `m.eps = ...`, `m.eps, m.momentum = ...`
+        before = text[text.rfind("\n", 0, found.start()) + 1 : found.start()]
+        owner = re.search(r"(\w*)[\])]?\.\w*$", before)
+        if owner is not None and owner[1] != "self" and ("(" not in before or "=" not in before):
+            return True
+    return False
+
+
 def check(ctx: Context) -> Iterator[Finding]:
-    made = any(word in ctx.text for word in ("from_pretrained(", "pretrained=", "weights="))
-    if _WORTH.search(ctx.text) is None and not (made and _CONFIG_WORTH.search(ctx.text)):
+    if not _worth(ctx.text):
         return
     yield from _from_finfo(ctx)
     for node in ctx.symbols.nodes(ast.Attribute):
