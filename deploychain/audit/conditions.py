@@ -112,6 +112,16 @@ def assigned(s: ast.stmt) -> set[str]:
     return found
 
 
+def renewed(s: ast.stmt) -> set[str]:
+    """Names that may be another object each time: `opt = opts[name]`, `opt = make()`; not `opt = self.opt`."""
+    value = getattr(s, "value", None)
+    if not isinstance(s, ast.Assign | ast.AnnAssign) or dotted(value) is not None:
+        return set()
+    if isinstance(value, ast.Call) and not value.args and not value.keywords and isinstance(value.func, ast.Attribute):
+        return set()  # `self.optimizers()` of Lightning gives the same ones
+    return assigned(s) if isinstance(value, ast.Call | ast.Subscript) else set()
+
+
 def target_names(target: ast.expr) -> set[str]:
     if isinstance(target, ast.Tuple | ast.List):
         return {n for e in target.elts for n in target_names(e)}

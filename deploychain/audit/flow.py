@@ -20,12 +20,14 @@ from deploychain.audit.conditions import (
     conditions,
     holds_once,
     periodic,
+    renewed,
     target_names,
     written_out,
 )
 from deploychain.audit.events import EventReader, given_names
 from deploychain.audit.paths import Graph, Guard, Node
 from deploychain.audit.symbols import Symbols
+from deploychain.audit.training_functions import TrainingFunctions
 from deploychain.audit.trainsteps import is_a_step
 from deploychain.audit.values import words
 
@@ -42,45 +44,15 @@ class GraphBuilder:
     def __init__(self, symbols: Symbols, amp: Amp) -> None:
         self.symbols = symbols
         self.reader = EventReader(symbols, amp)
-        self._interesting: set[int] | None = None
+        self.functions = TrainingFunctions(symbols, self.reader)
 
     def graphs(self) -> list[Graph]:
         symbols = self.symbols
         roots = [symbols.module]
         for function in symbols.function_scopes:
-            if self.interesting(function) and not symbols.call_sites(function):
+            if function in self.functions and not symbols.call_sites(function):
                 roots.append(function)
         return [g for g in (_Build(self, root).graph() for root in roots) if any(n.events for n in g.nodes)]
-
-    def interesting(self, function: Scope) -> bool:
-        """The function, or one that it calls, holds an event."""
-        if self._interesting is None:
-            self._interesting = self._find_interesting()
-        return id(function) in self._interesting
-
-    def _find_interesting(self) -> set[int]:
-        symbols = self.symbols
-        found: set[int] = set()
-        callers: dict[int, set[int]] = {}
-        for call in symbols.calls:
-            scope = symbols.scope(call)
-            if self.reader.of_call(call, scope, {}) or self.reader.is_grad_argument(call, scope):
-                found.add(id(scope))
-            inner = symbols.local_function(call.func, scope)
-            for function in [inner] if inner is not None else hooks(symbols, call, scope):
-                callers.setdefault(id(function), set()).add(id(scope))
-        for kind in (ast.Assign, ast.AugAssign, ast.Delete):
-            for statement in symbols.nodes(kind):
-                scope = symbols.scope(statement)
-                if self.reader.of_assignment(statement, scope):
-                    found.add(id(scope))
-        queue = list(found)
-        while queue:
-            for caller in callers.get(queue.pop(), ()):
-                if caller not in found:
-                    found.add(caller)
-                    queue.append(caller)
-        return found
 
 
 Edge = tuple[Node, tuple[Guard, ...]]
@@ -190,6 +162,7 @@ class _Build:
         if event is None and not kills:
             return frontier
         node = self._node(s.lineno, kills)
+        node.renews = frozenset(renewed(s))
         if event is not None:
             node.events.append(event)
         if isinstance(s, ast.Assign) and isinstance(s.value, ast.Constant) and isinstance(s.value.value, bool):
@@ -223,7 +196,7 @@ class _Build:
                 last_name(n.func) in _EVENT_NAMES
                 or (
                     (inner := self.symbols.local_function(n.func, scope)) is not None
-                    and self.builder.interesting(inner)
+                    and inner in self.builder.functions
                 )
             )
             for n in ast.walk(root)
@@ -247,6 +220,7 @@ class _Build:
             return frontier
         number = self._open_loop(root)
         top = self._node(root.lineno, target_names(first.target))
+        top.renews = top.kills
         self._link(frontier, top)
         end: list[Edge] = [(top, ())]
         for part in parts:
@@ -288,13 +262,16 @@ class _Build:
         return [(node, ())]
 
     def _follows(self, inner: Scope) -> bool:
-        return len(self.stack) < _MAX_DEPTH and inner not in self.stack and self.builder.interesting(inner)
+        return len(self.stack) < _MAX_DEPTH and inner not in self.stack and inner in self.builder.functions
 
     def _inside(self, inner: Scope, call: ast.Call, frontier: list[Edge], names: dict[str, str]) -> list[Edge]:
         mapped = {}
         said: dict[str, str] = {}
+        unnamed: set[str] = set()
         for parameter in inner.parameters:
             argument = argument_for(call, inner, parameter)
+            if argument is not None and dotted(argument) is None:
+                unnamed.add(parameter)
             if argument is not None and dotted(argument) is not None:
                 mapped[parameter] = self.reader.key(argument, names)
             elif isinstance(argument, ast.Constant) and isinstance(argument.value, str):
@@ -303,6 +280,7 @@ class _Build:
             mapped["self"] = self.reader.key(call.func.value, names)
         # Inside, names mean other things: what is assumed about the caller's names must not leak in.
         node = self._node(call.lineno)
+        node.renews = frozenset(unnamed)
         self._link(frontier, node)
         guards, words_before = self.guards, self.said
         self.said = said
@@ -363,6 +341,7 @@ class _Build:
         self._open_loop(s)
         kills = target_names(target) if target is not None else set()
         top = self._node(s.lineno, kills)
+        top.renews = top.kills
         self._link(frontier, top)
         self.breaks.append([])
         self.continues.append([])

@@ -23,6 +23,7 @@ class Node:
     line: int = 0
     events: list[Event] = field(default_factory=list)
     kills: frozenset[str] = frozenset()
+    renews: frozenset[str] = frozenset()  # names that are another object each time the path comes here
     succ: list[tuple[Node, tuple[Guard, ...]]] = field(default_factory=list)
     guards: tuple[Guard, ...] = ()
     loops: tuple[int, ...] = ()
@@ -80,12 +81,14 @@ def search(
     *,
     strict: bool = False,
     either: Callable[[Node], bool] | None = None,
+    subject: str = "",
 ) -> Path | None:
     """The first event that satisfies `goal` on some path after `event` with no `stop` event in between.
 
     At an `if` whose outcome is unknown and that holds a stop event in one branch, the path ends, unless `strict`: a
     condition that cannot be compared is given the benefit of the doubt. Where `either` holds for the `if`, a branch
-    that holds a goal is followed nevertheless.
+    that holds a goal is followed nevertheless. `subject` is the name that it is about: where that becomes another
+    object, the path ends.
     """
     position = start.events.index(event)
     for later in start.events[position + 1 :]:
@@ -113,6 +116,8 @@ def search(
         if len(seen) > _MAX_STATES:
             return None
         if not first:
+            if subject and any(_part_of(subject, name) for name in node.renews):
+                continue
             if node.kills and known:
                 known = {t: v for t, v in known.items() if not _mentions(t, node.kills)}
             if node.sets:
@@ -155,6 +160,10 @@ def _doubtful(
         return live
     inside += [(a, b) for (a, b), _ in branches if any(a <= g < b for g in goals)]
     return [(target, guards) for target, guards in live if any(a <= target.number < b for a, b in inside)]
+
+
+def _part_of(subject: str, name: str) -> bool:
+    return subject == name or subject.startswith((f"{name}.", f"{name}["))
 
 
 def _pure(text: str) -> bool:
