@@ -109,14 +109,22 @@ def write_out(tree: ast.Module) -> None:
     stack: list[ast.AST] = [tree]  # iterative: generated code nests deeper than the recursion limit
     while stack:
         node = stack.pop()
-        for field_name, value in ast.iter_fields(node):
-            if isinstance(value, list):
-                value[:] = [_written_out(v) if isinstance(v, ast.AST) else v for v in value]
-                stack += [v for v in value if isinstance(v, ast.AST)]
-            elif isinstance(value, ast.AST):
-                made = _written_out(value)
-                setattr(node, field_name, made)
-                stack.append(made)
+        for field_name in node._fields:
+            value = getattr(node, field_name, None)
+            if type(value) is list:
+                for place, item in enumerate(value):
+                    if type(item) in _WRITTEN_OUT:
+                        value[place] = item = _written_out(item)
+                    if isinstance(item, ast.AST):
+                        stack.append(item)
+            elif isinstance(value, ast.AST) and type(value) is not ast.Name and type(value) is not ast.Constant:
+                if type(value) is ast.Call:
+                    value = _written_out(value)
+                    setattr(node, field_name, value)
+                stack.append(value)
+
+
+_WRITTEN_OUT = frozenset({ast.Assign, ast.Expr, ast.Call})
 
 
 def _written_out(node: ast.AST) -> ast.AST:

@@ -33,6 +33,11 @@ SKIPPED_FOLDERS = frozenset(
     }
 )
 _IGNORE = re.compile(r"#\s*deploychain:\s*ignore\b(?:\[([^\]]*)\])?")
+# What `write_out` writes out; few files have any of it.
+_WRITTEN_SHORT = re.compile(
+    r"\bgetattr\([^'\"]{1,120},\s*['\"]\w+['\"]\s*,?\s*\)|\bsetattr\([^'\"]{1,120},\s*['\"]|^\s*\w+\s*=\s*lambda\b",
+    re.MULTILINE,
+)
 _ASSIGNED_MAGIC = re.compile(r"^(\s*[\w, .]+=\s*)[!%]\S")
 _PYTHON_2 = re.compile(
     r"^\s*(print\s+[\"'\w]|except\s+[\w.]+\s*,\s*\w+\s*:|raise\s+\w+\s*,|exec\s+[\"'])", re.MULTILINE
@@ -200,7 +205,7 @@ def parse(path: str, text: str, cells: tuple[tuple[int, int], ...] = ()) -> Sour
         raise UnreadableSource(f"{where}syntax error: {error.msg}{hint}") from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise UnreadableSource(f"cannot be parsed: {error or type(error).__name__}") from None
-    if "attr(" in text or "lambda" in text:
+    if _WRITTEN_SHORT.search(text):
         write_out(tree)
     return Source(path, text, tree, cells, _ignores(text))
 
