@@ -45,6 +45,7 @@ class Names(Protocol):
     def scope(self, node: ast.AST) -> Scope: ...
     def bases(self, cls: Scope | None) -> Iterator[Scope]: ...
     def call_sites(self, function: Scope) -> list[ast.Call]: ...
+    def constructions(self, cls: Scope) -> list[ast.Call]: ...
     def instance_class(self, expr: ast.expr, scope: Scope) -> Scope | None: ...
     def default(self, name: str, scope: Scope) -> ast.expr | None: ...
 
@@ -62,10 +63,11 @@ class Configs:
             return []
         found: list[Ref] = []
         for holder in self.names.resolve(base, scope, depth - 1, seen):
-            found += self._in(holder, key, depth, seen)
+            found += self.held(holder, key, depth, seen)
         return found
 
-    def _in(self, holder: Ref, key: str, depth: int, seen: frozenset[int]) -> list[Ref]:
+    def held(self, holder: Ref, key: str, depth: int = 5, seen: frozenset[int] = frozenset()) -> list[Ref]:
+        """What one dictionary, namespace or instance that is written in the file has under a name."""
         expr = holder.expr
         if isinstance(expr, ast.Dict):
             found: list[Ref] = []
@@ -116,6 +118,8 @@ class Configs:
         kwarg = arguments.kwarg if isinstance(arguments, ast.arguments) else None
         if kwarg is None or not isinstance(expr, ast.Name) or expr.id != kwarg.arg or kwarg.arg in scope.bindings:
             return None
+        if scope.name == "__init__" and scope.owner is not None:
+            return self.names.constructions(scope.owner)
         return self.names.call_sites(scope)
 
     def _of_class(self, cls: Scope, key: str, depth: int, seen: frozenset[int]) -> list[Ref]:
@@ -154,7 +158,7 @@ class Configs:
             self._options = {}
             for call in self.names.calls:
                 default = keyword(call, "default")
-                if last_name(call.func) not in ("add_argument", "add_option") or default is None:
+                if last_name(call.func) not in ("add_argument", "add_option", "option") or default is None:
                     continue
                 flags = [a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
                 long = [f for f in flags if f.startswith("--")] or flags

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from deploychain.audit.astnames import UNKNOWN, Scope, argument_for, arithmetic, dotted
+from deploychain.audit.astnames import UNKNOWN, Scope, argument_for, arithmetic, dotted, last_name
 
 if TYPE_CHECKING:
     from deploychain.audit.symbols import Symbols
@@ -103,4 +103,13 @@ class Constants:
         if passed:
             found = [self.value(g, self.symbols.scope(g), depth - 1) for g in passed]
             return found[0] if all(f == found[0] for f in found) else UNKNOWN
-        return self.value(values.get(name), function, depth - 1)
+        return self.value(values.get(name), function, depth - 1) if name in values else self._option(function, name)
+
+    def _option(self, function: Scope, name: str) -> Any:
+        """`@click.option("--opset", default=17)` over `def main(opset)`; whether a switch is on stays open."""
+        for decorator in getattr(function.node, "decorator_list", ()):
+            if isinstance(decorator, ast.Call) and last_name(decorator.func) == "option":
+                option = self.symbols.configs.options().get(name)
+                value = self.value(option.expr, option.scope, 1) if option is not None else UNKNOWN
+                return UNKNOWN if value is None or isinstance(value, bool) else value
+        return UNKNOWN

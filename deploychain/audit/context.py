@@ -10,6 +10,7 @@ from functools import cached_property
 from deploychain.audit.amp import Amp
 from deploychain.audit.astnames import Scope, last_name
 from deploychain.audit.dtypes import DtypeWalk
+from deploychain.audit.exports import Export, exports
 from deploychain.audit.finding import Finding, Severity
 from deploychain.audit.flow import GraphBuilder
 from deploychain.audit.paths import Graph
@@ -94,6 +95,11 @@ class Context:
         if any(word in self.text for word in _HALF_WORDS):
             walk.run()
         return walk
+
+    @cached_property
+    def exports(self) -> list[Export]:
+        """Every call that writes an ONNX file."""
+        return list(exports(self.symbols))
 
     @property
     def seen(self) -> list[Seen]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cached_property
 
 from deploychain.audit.astnames import UNKNOWN, Ref, Scope, keyword, last_name
 from deploychain.audit.symbols import Symbols
 from deploychain.audit.tables import value_of
+from deploychain.audit.variants import View, views
 
 _EXPORTERS = frozenset({"torch.onnx.export", "torch.onnx.utils.export"})
 # Positions in the signature that had everything positional (torch < 2.5).
@@ -18,33 +20,79 @@ class Export:
     """One call that writes an ONNX file, and what it may have been given."""
 
     def __init__(
-        self, symbols: Symbols, call: ast.Call, *, method: bool = False, bound: ast.Call | None = None
+        self,
+        symbols: Symbols,
+        call: ast.Call,
+        *,
+        method: bool = False,
+        bound: ast.Call | None = None,
+        view: View | None = None,
     ) -> None:
         self.symbols = symbols
         self.call = call
         self.scope = symbols.scope(call)
         self.method = method  # module.to_onnx(path, sample, ...)
         self.bound = bound  # functools.partial(torch.onnx.export, ...)
+        self.view = view or {}  # what the expressions in it stand for this time
 
-    def given(self, name: str) -> tuple[ast.expr, Scope] | None:
-        """The expression that an argument is written as."""
-        for call in (self.call, self.bound):
-            if call is not None and (value := keyword(call, name)) is not None:
-                return value, self.symbols.scope(call)
+    @cached_property
+    def variants(self) -> list[Export]:
+        """The call as each of its callers, turns of a loop, table entries or subclasses makes it."""
+        made = [{}] if self.bound is not None else views(self.symbols, self.call)
+        return [Export(self.symbols, self.call, method=self.method, bound=self.bound, view=v) for v in made]
+
+    def written(self, name: str) -> ast.expr | None:
+        """The expression that an argument is written as in the call."""
+        value = keyword(self.call, name)
+        return value if value is not None or self.bound is None else keyword(self.bound, name)
+
+    def given(self, name: str) -> Ref | None:
+        """The expression that is an argument this time."""
+        value = self.written(name)
+        if value is not None:
+            return self._viewed(value, self.symbols.scope(value))
         if self.method:
             return None
         place = _POSITION.get(name, 99)
         args = [*(self.bound.args[1:] if self.bound is not None else ()), *self.call.args]
         if place < len(args) and not any(isinstance(a, ast.Starred) for a in args[: place + 1]):
-            return args[place], self.scope
+            return self._viewed(args[place], self.scope)
         return None
+
+    def settled(self, *names: str) -> bool:
+        """These arguments are known for this time alone, not out of what all callers or subclasses give."""
+        for name in names:
+            written, given = self.written(name), self.given(name)
+            if written is None or (given is not None and given.expr is not written):
+                continue
+            for name_in_it in (p.id for p in ast.walk(written) if isinstance(p, ast.Name)):
+                bindings = self.symbols.bindings(name_in_it, self.scope)
+                if any(b.scope is not self.symbols.module for b in bindings):
+                    return False
+                if not bindings and self.symbols.parameter_scope(name_in_it, self.scope) is not None:
+                    return False
+        return True
+
+    def _viewed(self, expr: ast.expr, scope: Scope) -> Ref:
+        """What an expression is this time: the argument of one caller, `spec["axes"]` of one table entry."""
+        if self.view:
+            known = self.view.get(ast.unparse(expr))
+            if known is not None:
+                return known
+            if isinstance(expr, ast.Subscript | ast.Attribute):
+                holder = self.view.get(ast.unparse(expr.value))
+                key = expr.attr if isinstance(expr, ast.Attribute) else getattr(expr.slice, "value", None)
+                found = self.symbols.configs.held(holder, key) if holder is not None and isinstance(key, str) else []
+                if len(found) == 1:
+                    return found[0]
+        return Ref(expr, scope)
 
     def refs(self, name: str) -> list[Ref]:
         """Everything that an argument may be, settings in a `**dictionary` included."""
         given = self.given(name)
         if given is not None:
             return self.symbols.resolve(*given)
-        return [r for rest in self.rest() for r in value_of(self.symbols, rest, name, self.scope)]
+        return [r for rest in self.rest() for r in value_of(self.symbols, rest.expr, name, rest.scope)]
 
     def values(self, name: str) -> list[object]:
         """The Python values that an argument may have, as far as they are known (a loop variable has several)."""
@@ -85,10 +133,10 @@ class Export:
             return [int(v) for v in inner if isinstance(v, int) or (isinstance(v, str) and v.isdigit())]
         return []
 
-    def rest(self) -> list[ast.expr]:
+    def rest(self) -> list[Ref]:
         """What is passed as `**settings` and was not written out."""
         calls = [c for c in (self.call, self.bound) if c is not None]
-        return [k.value for c in calls for k in c.keywords if k.arg is None]
+        return [self._viewed(k.value, self.symbols.scope(c)) for c in calls for k in c.keywords if k.arg is None]
 
     def unknown_rest(self) -> bool:
         """Arguments may come from elsewhere."""
@@ -96,13 +144,15 @@ class Export:
             if call is not None and any(isinstance(a, ast.Starred) for a in call.args):
                 return True
         for rest in self.rest():
-            for ref in self.symbols.resolve(rest, self.scope):
+            for ref in self.symbols.resolve(*rest):
                 made = isinstance(ref.expr, ast.Call) and last_name(ref.expr.func) in ("dict", "OrderedDict")
                 callers = self.symbols.configs.callers(ref.expr, ref.scope)
                 if callers and not any(k.arg is None for c in callers for k in c.keywords):
                     continue
                 if not isinstance(ref.expr, ast.Dict) and not made:
                     return True
+                if isinstance(ref.expr, ast.Dict) and ref.expr is rest.expr and None in ref.expr.keys:
+                    return True  # a caller that passes on what it got
         return False
 
 

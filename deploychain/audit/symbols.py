@@ -149,6 +149,10 @@ class Symbols(Index):
             self._call_site_cache[key] = self._find_call_sites(function)
         return self._call_site_cache[key]
 
+    def constructions(self, cls: Scope) -> list[ast.Call]:
+        """Calls in this file that make an instance of the class."""
+        return [c for c in self._call_sites.get(cls.name, ()) if self.classes.get(cls.name) is cls]
+
     def _find_call_sites(self, function: Scope) -> list[ast.Call]:
         name = function.name
         sites = []
@@ -257,6 +261,10 @@ class Symbols(Index):
                         found += self.resolve(binding.value, binding.scope, depth - 1, seen)
         if not found and not bindings and isinstance(expr, ast.Attribute) and text != f"self.{expr.attr}":
             found = self.configs.values(expr.value, expr.attr, scope, depth, seen)
+        if not found and not bindings and isinstance(expr, ast.Attribute) and expr.attr in self.functions:
+            method = self.local_function(expr, scope)
+            for value in returns(method) if method is not None and _is_property(method) else ():
+                found += self.resolve(value, method, depth - 1, seen)  # type: ignore[arg-type]
         return found
 
     @staticmethod
@@ -351,6 +359,11 @@ class Symbols(Index):
         except (RecursionError, ValueError):
             return "..."
         return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _is_property(method: Scope) -> bool:
+    decorators = getattr(method.node, "decorator_list", ())
+    return any(last_name(d) in ("property", "cached_property") for d in decorators)
 
 
 def _held(expr: ast.expr) -> list[ast.expr]:

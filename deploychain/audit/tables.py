@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from deploychain.audit.astnames import Ref, Scope, dotted, last_name
+from deploychain.audit.astnames import UNKNOWN, Ref, Scope, dotted, last_name, returns
 from deploychain.audit.symbols import Symbols
 
 _COPIES = frozenset({"list", "tuple", "sorted", "set", "reversed"})
+_MANY = 200
 
 
 def strings(
@@ -26,8 +27,7 @@ def strings(
         more, all_known = _elements(symbols, ref, depth)
         found += more
         known = known and all_known
-    text = dotted(expr)
-    for added in _added(symbols, text) if text else ():
+    for added in _added(symbols, _names(symbols, expr, scope)):
         if isinstance(added, ast.Call):
             parts = added.args[-1:]
             whole = last_name(added.func) == "extend"
@@ -68,23 +68,73 @@ def _elements(symbols: Symbols, ref: Ref, depth: int) -> tuple[list[tuple[str, a
 
 
 def _string(symbols: Symbols, expr: ast.expr, scope: Scope, depth: int) -> tuple[list[tuple[str, ast.expr]], bool]:
+    if isinstance(expr, ast.JoinedStr):
+        written = _formatted(symbols, expr, scope)
+        return [(text, expr) for text in written], bool(written)
     found: list[tuple[str, ast.expr]] = []
     for ref in symbols.resolve(expr, scope):
         value = symbols.const(ref.expr, ref.scope)
         if not isinstance(value, str):
-            return found, False
-        found.append((value, expr))
+            counted = _counted(symbols, ref.expr, ref.scope)
+            if not counted or not all(isinstance(v, str) for v in counted):
+                return found, False
+            found += [(str(v), expr) for v in counted]
+        else:
+            found.append((value, expr))
     return found, depth > 0
+
+
+def _formatted(symbols: Symbols, expr: ast.JoinedStr, scope: Scope) -> list[str]:
+    """`f"past_{i}"` for every i of a loop over numbers or names that are written; empty where that is not known."""
+    texts = [""]
+    for part in expr.values:
+        values: list[object] = [part.value] if isinstance(part, ast.Constant) else []
+        if isinstance(part, ast.FormattedValue) and part.format_spec is None:
+            value = symbols.const(part.value, scope)
+            values = _counted(symbols, part.value, scope) if value is UNKNOWN else [value]
+        if len(texts) * len(values) > _MANY:
+            return []
+        texts = [text + str(value) for text in texts for value in values]
+    return texts
+
+
+def _counted(symbols: Symbols, expr: ast.expr, scope: Scope) -> list[object]:
+    """Everything that the variable of a loop over `range(3)` or a list of constants is."""
+    bindings = symbols.bindings(expr.id, scope) if isinstance(expr, ast.Name) else []
+    if len(bindings) > 1:
+        bindings = [b for b in bindings if b.loop and _around(symbols, b.node, expr)]
+    if len(bindings) != 1 or not bindings[0].loop or bindings[0].place is not None:
+        return []
+    source, home = bindings[0].value, bindings[0].scope
+    if isinstance(source, ast.Call) and last_name(source.func) == "range" and source.args:
+        limits = [symbols.const(a, home) for a in source.args]
+        if len(limits) > 3 or limits[-1] == 0 or not all(isinstance(v, int) for v in limits):
+            return []
+        numbers = range(*limits)
+        return list(numbers) if len(numbers) <= _MANY else []
+    items = symbols.const(source, home)
+    return items if isinstance(items, list) and UNKNOWN not in items else []
+
+
+def _around(symbols: Symbols, loop: ast.AST, node: ast.AST) -> bool:
+    """The loop whose body, or the comprehension whose element, this is in."""
+    whole = symbols.parent.get(loop) if isinstance(loop, ast.comprehension) else loop
+    inner: ast.AST | None = node
+    while inner is not None and inner is not whole:
+        inner = symbols.parent.get(inner)
+    return inner is not None
 
 
 def _comprehended(
     symbols: Symbols, element: ast.expr, generators: list[ast.comprehension], scope: Scope, depth: int
 ) -> tuple[list[tuple[str, ast.expr]], bool]:
-    """`n for n in NAMES`; whatever is made of them is not known."""
+    """`n for n in NAMES`, `f"past_{i}" for i in range(4)`."""
     first = generators[0]
     same = isinstance(element, ast.Name) and isinstance(first.target, ast.Name) and element.id == first.target.id
-    if same and len(generators) == 1 and not first.ifs:
-        return strings(symbols, first.iter, scope, depth - 1)
+    if len(generators) == 1 and not first.ifs:
+        return strings(symbols, first.iter, scope, depth - 1) if same else _string(symbols, element, scope, depth - 1)
+    if not any(g.ifs for g in generators) and isinstance(element, ast.JoinedStr):
+        return _string(symbols, element, scope, depth - 1)
     return [], False
 
 
@@ -119,18 +169,18 @@ def keys(symbols: Symbols, expr: ast.expr, scope: Scope, depth: int = 5) -> tupl
             more, all_known = _made(symbols, e, ref.scope, depth)
         found += more
         known = known and all_known
-    text = dotted(expr)
-    for key, place in _stored(symbols, text) if text else ():
-        more, all_known = _string(symbols, key, symbols.scope(place), depth - 1)
+    names = _names(symbols, expr, scope)
+    for key, value in _stored(symbols, names):
+        more, all_known = _string(symbols, key, symbols.scope(value), depth - 1)
         found += more
         known = known and all_known
-    for update in _updates(symbols, text) if text else ():
+    for update in _updates(symbols, names):
         found += [(k.arg, k.value) for k in update.keywords if k.arg]
         for argument in update.args:
             more, all_known = keys(symbols, argument, symbols.scope(update), depth - 1)
             found += more
             known = known and all_known
-    for merged in _merged(symbols, text) if text else ():
+    for merged in _merged(symbols, names):
         more, all_known = keys(symbols, merged, symbols.scope(merged), depth - 1)
         found += more
         known = known and all_known
@@ -156,49 +206,92 @@ def _made(symbols: Symbols, call: ast.Call, scope: Scope, depth: int) -> tuple[l
 def value_of(symbols: Symbols, expr: ast.expr, key: str, scope: Scope) -> list[Ref]:
     """Every expression that may be under a key of a dictionary that is put together step by step."""
     found = symbols.configs.values(expr, key, scope, 5, frozenset())
-    text = dotted(expr)
-    for stored, place in _stored(symbols, text) if text else ():
+    names = _names(symbols, expr, scope)
+    for stored, value in _stored(symbols, names):
         if isinstance(stored, ast.Constant) and stored.value == key:
-            found += symbols.resolve(place.value, symbols.scope(place))  # type: ignore[attr-defined]
-    for update in _updates(symbols, text) if text else ():
+            found += symbols.resolve(value, symbols.scope(value))
+    for update in _updates(symbols, names):
         found += [r for k in update.keywords if k.arg == key for r in symbols.resolve(k.value, symbols.scope(update))]
         for argument in update.args:
             found += value_of(symbols, argument, key, symbols.scope(update))
-    for merged in _merged(symbols, text) if text else ():
+    for merged in _merged(symbols, names):
         found += value_of(symbols, merged, key, symbols.scope(merged))
     return found
 
 
-def _merged(symbols: Symbols, text: str) -> Iterator[ast.expr]:
+Named = tuple[str, Scope]
+
+
+def _names(symbols: Symbols, expr: ast.expr, scope: Scope, depth: int = 4) -> list[Named]:
+    """The names that an object has on its way: in the function that made it, in those that got it, where it is used."""
+    text = dotted(expr)
+    found = [(text, scope)] if text else []
+    if depth <= 0:
+        return found
+    if isinstance(expr, ast.Call):
+        function = symbols.local_function(expr.func, scope)
+        for value in returns(function) if function is not None and function.name != "__init__" else ():
+            assert function is not None
+            found += _names(symbols, value, function, depth - 1)
+    elif text:
+        for binding in symbols.bindings(text, scope):
+            if binding.value is not None and binding.place is None and not binding.loop:
+                found += _names(symbols, binding.value, binding.scope, depth - 1)
+    return found
+
+
+def _any_of(symbols: Symbols, holder: ast.expr, names: list[Named]) -> bool:
+    """Whether an expression is one of these names and means the same object as it does there."""
+    text = dotted(holder)
+    for name, scope in names:
+        if name == text:
+            here = symbols.scope(holder)
+            root = name.partition(".")[0].partition("[")[0]
+            if root in ("self", "cls") or here is scope:
+                return True
+            if symbols.bindings(root, here) == symbols.bindings(root, scope):
+                return symbols.parameter_scope(root, here) is symbols.parameter_scope(root, scope)
+    return False
+
+
+def _merged(symbols: Symbols, names: list[Named]) -> Iterator[ast.expr]:
     """`axes |= {...}`."""
-    for node in symbols.nodes(ast.AugAssign):
-        if isinstance(node.op, ast.BitOr) and dotted(node.target) == text:
+    for node in symbols.nodes(ast.AugAssign) if names else ():
+        if isinstance(node.op, ast.BitOr) and _any_of(symbols, node.target, names):
             yield node.value
 
 
-def _stored(symbols: Symbols, text: str) -> Iterator[tuple[ast.expr, ast.AST]]:
-    """`axes["x"] = ...`: the key and the statement."""
-    for node in symbols.nodes(ast.Assign):
+def _stored(symbols: Symbols, names: list[Named]) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """`axes["x"] = ...`, `axes.setdefault("x", ...)`: the key and the value."""
+    for node in symbols.nodes(ast.Assign) if names else ():
         for target in node.targets:
-            if isinstance(target, ast.Subscript) and dotted(target.value) == text:
-                yield target.slice, node
+            if isinstance(target, ast.Subscript) and _any_of(symbols, target.value, names):
+                yield target.slice, node.value
+    for call in _methods(symbols, names, "setdefault"):
+        if len(call.args) == 2:
+            yield call.args[0], call.args[1]
 
 
-def _updates(symbols: Symbols, text: str) -> Iterator[ast.Call]:
-    for call in symbols.calls:
-        if isinstance(call.func, ast.Attribute) and call.func.attr == "update" and dotted(call.func.value) == text:
+def _updates(symbols: Symbols, names: list[Named]) -> Iterator[ast.Call]:
+    return _methods(symbols, names, "update")
+
+
+def _methods(symbols: Symbols, names: list[Named], *methods: str) -> Iterator[ast.Call]:
+    for call in symbols.calls if names else ():
+        func = call.func
+        if isinstance(func, ast.Attribute) and func.attr in methods and _any_of(symbols, func.value, names):
             yield call
 
 
-def _added(symbols: Symbols, text: str) -> Iterator[ast.AST]:
+def _added(symbols: Symbols, names: list[Named]) -> Iterator[ast.AST]:
     """`names.append("aux")`, `names += [...]`."""
-    for call in symbols.calls:
-        if (
-            isinstance(call.func, ast.Attribute)
-            and call.func.attr in ("append", "extend", "insert", "add")
-            and dotted(call.func.value) == text
-        ):
-            yield call
-    for node in symbols.nodes(ast.AugAssign):
-        if dotted(node.target) == text:
+    yield from _methods(symbols, names, "append", "extend", "insert", "add")
+    for node in symbols.nodes(ast.AugAssign) if names else ():
+        if _any_of(symbols, node.target, names):
             yield node
+
+
+def changed(symbols: Symbols, name: str, scope: Scope) -> bool:
+    """Something is added to the list or dictionary of this name."""
+    names = [(name, scope)]
+    return any(True for kind in (_stored, _updates, _added) for _ in kind(symbols, names))

@@ -1,6 +1,6 @@
 """R22, ONNX: whole graphs that are made float16 without a look at the values."""
 
-# ruff: noqa: E501  (messages are one piece of text)
+# ruff: noqa: E501, SIM102  (messages are one piece of text)
 from __future__ import annotations
 
 import ast
@@ -21,7 +21,9 @@ _CONVERTERS = frozenset(
         "ConvertFloatToFloat16Pass",
     }
 )
+_POLYGRAPHY = ("ConvertToFp16", "convert_to_fp16")
 _BLOCKED = ("op_block_list", "node_block_list", "op_types_to_exclude", "nodes_to_exclude", "force_fp16_initializers")
+_PARSED = ("parse_args", "parse_known_args", "Namespace", "load", "safe_load", "loads")
 _LIMIT = re.compile(
     r"finfo\(.*(float16|half)\)\.max|\b(FP16_MAX|HALF_MAX|F16_MAX|MAX_FP16|MAX_HALF|FLOAT16_MAX)\b|\b65504|\b6\.55?e\+?0?4"
 )
@@ -45,7 +47,7 @@ def made_half(ctx: Context) -> Iterator[Finding]:
         leaf = _leaf(ctx, call.func, scope)
         if leaf == "partial" and call.args:
             leaf = _leaf(ctx, call.args[0], scope)
-        if leaf in _CONVERTERS:
+        if leaf in _CONVERTERS or (leaf in _POLYGRAPHY and "polygraphy" in (ctx.symbols.qual(call.func, scope) or "")):
             if not any(_given(ctx, call, name, scope) for name in _BLOCKED):
                 yield ctx.finding("R22", call, WARNING, _WHOLE, _RANGES)
         elif leaf == "convert_to_mixed_precision" and "paddle" not in ctx.text:
@@ -66,6 +68,7 @@ def made_half(ctx: Context) -> Iterator[Finding]:
             yield ctx.finding("R22", call, WARNING, _WHOLE, _RANGES)
     yield from _command_lines(ctx)
     yield from _one_by_one(ctx)
+    yield from _passes(ctx)
 
 
 def _leaf(ctx: Context, func: ast.expr, scope: Scope) -> str:
@@ -84,7 +87,18 @@ def _given(ctx: Context, call: ast.Call, name: str, scope: Scope) -> bool:
     if value is None:
         return False
     known = ctx.symbols.const(value, scope)
-    return known is UNKNOWN or bool(known)
+    return bool(known) if known is not UNKNOWN else not _set_to_nothing(ctx, value, scope)
+
+
+def _set_to_nothing(ctx: Context, value: ast.expr, scope: Scope) -> bool:
+    """`cfg.calibration_data` of a configuration that is made in this file, without any."""
+    if not isinstance(value, ast.Attribute | ast.Subscript):
+        return False
+    made = [r.expr for r in ctx.symbols.resolve(value.value, scope)]
+    if not all(isinstance(e, ast.Dict | ast.Call) and last_name(getattr(e, "func", e)) not in _PARSED for e in made):
+        return False
+    found = ctx.symbols.resolve(value, scope)
+    return all(r.expr is not value and not ctx.symbols.const(r.expr, r.scope) for r in found)
 
 
 def _measured(ctx: Context) -> bool:
@@ -102,7 +116,7 @@ def _measured(ctx: Context) -> bool:
 
 
 def _command_lines(ctx: Context) -> Iterator[Finding]:
-    if "modelopt.onnx.autocast" not in ctx.text and "onnxruntime.transformers" not in ctx.text:
+    if not any(w in ctx.text for w in ("modelopt.onnx.autocast", "onnxruntime.transformers", "--fp-to-fp16")):
         return
     lines = CommandLines(ctx.symbols)
     data = any(lines.having("calibration_data"))
@@ -116,9 +130,10 @@ def _command_lines(ctx: Context) -> Iterator[Finding]:
                 _BLIND,
                 "python -m modelopt.onnx.autocast ... --calibration_data calibration.npz",
             )
-        elif "onnxruntime.transformers.optimizer" in piece.words and any(
-            p.option("float16") for p in lines.having("float16")
-        ):
+        elif piece.option("fp-to-fp16") or (
+            "onnxruntime.transformers.optimizer" in piece.words
+            and any(p.option("float16") for p in lines.having("float16"))
+        ):  # polygraphy convert
             yield ctx.finding("R22", piece.node, WARNING, _WHOLE, _RANGES)
 
 
@@ -132,3 +147,12 @@ def _one_by_one(ctx: Context) -> Iterator[Finding]:
             half = isinstance(cast, ast.Call) and last_name(cast.func) == "astype" and "float16" in ast.unparse(cast)
             if half:
                 yield ctx.finding("R22", call, WARNING, _WHOLE, _RANGES)
+
+
+def _passes(ctx: Context) -> Iterator[Finding]:
+    """`{"type": "OnnxFloatToFloat16"}` among the passes of Olive."""
+    for node in ctx.symbols.nodes(ast.Constant) if "OnnxFloatToFloat16" in ctx.text else ():
+        table = ctx.symbols.parent.get(node)
+        if node.value == "OnnxFloatToFloat16" and isinstance(table, ast.Dict) and node in table.values:
+            if not any(name in ast.unparse(table) for name in _BLOCKED):  # in its settings
+                yield ctx.finding("R22", node, WARNING, _WHOLE, _RANGES)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from deploychain.audit.astnames import Scope
 from deploychain.audit.context import ERROR, NOTE, WARNING, Context, Rule
-from deploychain.audit.exports import Export, exports
+from deploychain.audit.exports import Export
 from deploychain.audit.finding import Finding
 
 DYNAMO_LOWEST = 18
@@ -20,37 +20,38 @@ _OF_DYNAMO = ("dynamic_shapes", "custom_translation_table", "report", "optimize"
 def check(ctx: Context) -> Iterator[Finding]:
     if "onnx" not in ctx.text:
         return
-    compared = _compared(ctx)
-    for export in exports(ctx.symbols):
-        opsets = [v for v in export.values("opset_version") if isinstance(v, int) and not isinstance(v, bool)]
-        low = [v for v in opsets if v < DYNAMO_LOWEST]
-        if not low or compared:
-            continue
-        if export.given("opset_version") is None and len(low) != len(opsets):
-            continue  # settings that are changed before they are used
-        given = export.values("dynamo")
-        if False in given and (True not in given or export.given("dynamo") is None or _chosen_together(export)):
-            continue
-        if True in given or _implied(ctx, export):
-            yield ctx.finding(
-                "R19", export.call, WARNING,
-                f"the dynamo exporter only tries to go below opset 18: with opset_version={max(low)} the file can stay at 18 (mean, pad, "
-                "normalize) or be invalid (split, chunk), both without an exception",
-                f"torch.onnx.export(..., opset_version=18, dynamo=True); where {max(low)} is needed: dynamo=False, then check the file",
-            )  # fmt: skip
-        elif (
-            not export.method
-            and not export.refs("dynamo")
-            and not export.unknown_rest()
-            and not _CHECKS.search(ctx.text)
-        ):
-            yield ctx.finding(
-                "R19", export.call, NOTE,
-                f"from torch 2.9 on this call uses the dynamo exporter, which may leave the file at opset 18 in spite of "
-                f"opset_version={max(low)}, and nothing here looks at the file",
-                f"torch.onnx.export(..., opset_version={max(low)}, dynamo=False), then onnx.checker.check_model(path, full_check=True)",
-            )  # fmt: skip
+    if ctx.exports and not _compared(ctx):
+        for export in ctx.exports:
+            found = next((f for one in export.variants if (f := _below(ctx, one)) is not None), None)
+            if found is not None:
+                yield found
     yield from _relabelled(ctx)
+
+
+def _below(ctx: Context, export: Export) -> Finding | None:
+    """An opset below 18 that the dynamo exporter is asked for."""
+    opsets = [v for v in export.values("opset_version") if isinstance(v, int) and not isinstance(v, bool)]
+    low = [v for v in opsets if v < DYNAMO_LOWEST]
+    if not low or (len(low) != len(opsets) and (export.given("opset_version") is None or _chosen_together(export))):
+        return None  # or settings that are changed before they are used
+    given = export.values("dynamo")
+    if False in given and (True not in given or export.given("dynamo") is None):
+        return None
+    if True in given or _implied(ctx, export):
+        return ctx.finding(
+            "R19", export.call, WARNING,
+            f"the dynamo exporter only tries to go below opset 18: with opset_version={max(low)} the file can stay at 18 (mean, pad, "
+            "normalize) or be invalid (split, chunk), both without an exception",
+            f"torch.onnx.export(..., opset_version=18, dynamo=True); where {max(low)} is needed: dynamo=False, then check the file",
+        )  # fmt: skip
+    if export.method or export.refs("dynamo") or export.unknown_rest() or _CHECKS.search(ctx.text):
+        return None
+    return ctx.finding(
+        "R19", export.call, NOTE,
+        f"from torch 2.9 on this call uses the dynamo exporter, which may leave the file at opset 18 in spite of "
+        f"opset_version={max(low)}, and nothing here looks at the file",
+        f"torch.onnx.export(..., opset_version={max(low)}, dynamo=False), then onnx.checker.check_model(path, full_check=True)",
+    )  # fmt: skip
 
 
 def _compared(ctx: Context) -> bool:
@@ -68,9 +69,20 @@ def _opset(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
 
 
 def _chosen_together(export: Export) -> bool:
-    """`opset_version=20 if dynamo else 17, dynamo=dynamo`."""
-    given = export.given("opset_version")
-    return given is not None and isinstance(given[0], ast.IfExp)
+    """`opset_version=20 if dynamo else 17, dynamo=dynamo`, also by a function of it or an `if` statement before."""
+    opset, dynamo = export.written("opset_version"), export.written("dynamo")
+    if opset is None or dynamo is None:
+        return False
+    choice = dynamo.operand if isinstance(dynamo, ast.UnaryOp) else dynamo
+    told = re.compile(rf"(?<![\w.]){re.escape(ast.unparse(choice))}\b")
+    decided: list[ast.expr] = [opset]
+    for binding in export.symbols.bindings(opset.id, export.scope) if isinstance(opset, ast.Name) else ():
+        above: ast.AST | None = binding.node
+        while above is not None:
+            decided += [above.test] if isinstance(above, ast.If) else []
+            above = export.symbols.parent.get(above)
+        decided += [binding.value] if binding.value is not None else []
+    return any(told.search(ast.unparse(d)) for d in decided)
 
 
 def _implied(ctx: Context, export: Export) -> bool:

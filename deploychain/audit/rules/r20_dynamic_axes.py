@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from deploychain.audit.astnames import Ref, strip_module_calls
 from deploychain.audit.context import ERROR, Context, Rule
-from deploychain.audit.exports import Export, exports
+from deploychain.audit.exports import Export
 from deploychain.audit.finding import Finding
 from deploychain.audit.tables import keys, strings
 
@@ -16,11 +16,21 @@ _NAMES = 'input_names=["x"], output_names=["y"], dynamic_axes={"x": {0: "batch"}
 
 
 def check(ctx: Context) -> Iterator[Finding]:
-    for export in exports(ctx.symbols):
-        axes = [r for r in export.refs("dynamic_axes") if not _none(ctx, r)]
-        if axes or any(keys(ctx.symbols, *w)[0] for w in _written(export, "dynamic_axes")):
-            yield from _axes(ctx, export, axes)
-        yield from _shapes(ctx, export)
+    done: set[int] = set()
+    for export in ctx.exports:
+        together = [v for v in export.variants if v.settled("dynamic_axes", "input_names", "output_names")]
+        for one in together if len(together) == len(export.variants) else [export]:
+            for found in _one(ctx, one):
+                if found.line not in done:
+                    done.add(found.line)
+                    yield found
+
+
+def _one(ctx: Context, export: Export) -> Iterator[Finding]:
+    axes = [r for r in export.refs("dynamic_axes") if not _none(ctx, r)]
+    if axes or any(keys(ctx.symbols, *w)[0] for w in _written(export, "dynamic_axes")):
+        yield from _axes(ctx, export, axes)
+    yield from _shapes(ctx, export)
 
 
 def _none(ctx: Context, ref: Ref) -> bool:
@@ -65,7 +75,7 @@ def _table(expr: ast.expr) -> bool:
 def _written(export: Export, name: str) -> list[Ref]:
     """The expression of an argument as it is written, so that what is added to a list later counts as well."""
     given = export.given(name)
-    return [Ref(*given)] if given is not None else export.refs(name)
+    return [given] if given is not None else export.refs(name)
 
 
 def _shapes(ctx: Context, export: Export) -> Iterator[Finding]:

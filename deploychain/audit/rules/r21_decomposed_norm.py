@@ -9,9 +9,10 @@ from collections.abc import Iterator
 
 from deploychain.audit.astnames import Scope, keyword, last_name, strip_module_calls
 from deploychain.audit.context import WARNING, Context, Rule
-from deploychain.audit.exports import Export, exports
+from deploychain.audit.exports import Export
 from deploychain.audit.finding import Finding
 from deploychain.audit.norms import by_hand, layer_norm
+from deploychain.audit.tables import strings
 from deploychain.audit.tensorrt import CommandLines
 
 _LAYER_NORM_OPSET = 17
@@ -20,15 +21,16 @@ _PINS = re.compile(
     r"precisionConstraints|layerPrecisions|PRECISION_CONSTRAINTS|\.precision\s*=|node_block_list|nodes_to_exclude|calibration_data"
 )
 _NORM_OPS = re.compile(r"op_block_list.*(Pow|ReduceMean|LayerNorm|Sqrt)", re.DOTALL)
+_CHAIN = frozenset({"Pow", "ReduceMean", "Sqrt", "Div", "LayerNormalization"})
 
 
 def check(ctx: Context) -> Iterator[Finding]:
     if not _HALF.search(ctx.text):
         return
-    found = list(exports(ctx.symbols)) if "onnx" in ctx.text else []
+    found = ctx.exports if "onnx" in ctx.text else []
     later = _converted_later(ctx) if found else None
     for export in found:
-        yield from _export(ctx, export, later)
+        yield from next((f for one in export.variants if (f := list(_export(ctx, one, later)))), [])
     yield from _by_hand(ctx, found, later)
 
 
@@ -114,8 +116,11 @@ def _converted_later(ctx: Context) -> str | None:
     if _PINS.search(ctx.text) or _NORM_OPS.search(ctx.text):
         return None
     for call in ctx.symbols.calls:
-        if (ctx.symbols.qual(call.func) or last_name(call.func)).rpartition(".")[2] == "convert_float_to_float16":
+        leaf = (ctx.symbols.qual(call.func) or last_name(call.func)).rpartition(".")[2]
+        if leaf == "convert_float_to_float16" and not _keeps_norms(ctx, call):
             return f"line {call.lineno}"
+        if leaf == "CreateConfig" and ctx.symbols.const(keyword(call, "fp16"), ctx.symbols.scope(call)) is True:
+            return f"line {call.lineno}"  # Polygraphy
     for node in ctx.symbols.nodes(ast.Attribute):
         if node.attr == "FP16" and last_name(node.value) == "BuilderFlag":
             return f"line {node.lineno}"
@@ -123,6 +128,12 @@ def _converted_later(ctx: Context) -> str | None:
         for piece in CommandLines(ctx.symbols).having("fp16", "best"):
             return f"line {piece.node.lineno}"
     return None
+
+
+def _keeps_norms(ctx: Context, call: ast.Call) -> bool:
+    blocked = keyword(call, "op_block_list")
+    names = strings(ctx.symbols, blocked, ctx.symbols.scope(call))[0] if blocked is not None else []
+    return any(name in _CHAIN for name, _ in names)
 
 
 def _by_hand(ctx: Context, found: list[Export], later: str | None) -> Iterator[Finding]:

@@ -127,5 +127,5 @@ RULE = Rule(
     bad="scores = scores.masked_fill(mask == 0, -1e9)  # scores is float16 under autocast",
     good="scores = scores.masked_fill(mask == 0, torch.finfo(scores.dtype).min)",
     check=check,
-    trigger=r"autocast|half|[fF]loat16|fp16|convert_to_|AutoOptimizationConfig",
+    trigger=r"autocast|half|[fF]loat16|fp16|convert_to_|fp-to-fp16|OnnxFloatTo|ConvertToFp16|AutoOptimizationConfig",
 )

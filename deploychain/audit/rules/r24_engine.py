@@ -21,6 +21,7 @@ _GONE_FLAGS = frozenset(
 _NO_TIMES = re.compile(
     r"\|\s*(?:grep|rg|egrep|awk|findstr)\b(?!.*(?i:latency|mean|median|total|throughput|qps|\btime|avg|percent|compute))"
 )
+_PIPED = re.compile(r"\|\s*(?:grep|rg|egrep|awk|findstr)\b.*(?i:kFLOAT|kHALF|\bhalf\b|fp16|fp32|float16|float32)")
 _SEE = "trtexec ... --exportLayerInfo=layers.json --profilingVerbosity=detailed"
 _BUILDS = frozenset(
     {
@@ -71,7 +72,7 @@ def _profiles(ctx: Context, lines: CommandLines) -> Iterator[Finding]:
     """The times of a profile, searched for precisions."""
     for piece in lines.having("dumpProfile", "exportProfile"):
         command = lines.text(piece.root).partition("Profile")[2]
-        if _NO_TIMES.search(command) or _about_precision(ctx, piece) or asks_for_precision(ctx.symbols):
+        if _NO_TIMES.search(command) or _about_precision(ctx, piece, lines) or asks_for_precision(ctx.symbols):
             yield ctx.finding(
                 "R24", piece.node, WARNING,
                 "--dumpProfile gives times, not precisions: which layers run in FP16 or INT8 stays unknown",
@@ -80,12 +81,14 @@ def _profiles(ctx: Context, lines: CommandLines) -> Iterator[Finding]:
             return
 
 
-def _about_precision(ctx: Context, piece: Words) -> bool:
-    """`def layer_precisions(engine)`, `["grep", "kFLOAT", log]`."""
+def _about_precision(ctx: Context, piece: Words, lines: CommandLines) -> bool:
+    """`def layer_precisions(engine)`, `["grep", "kFLOAT", log]`, `cmd + " | grep kHALF"`."""
     if re.match(
         r"(?!build|convert|export|make|set).*(precision|dtypes|(fp16|fp32|half|float)_layers|layer_types)",
         ctx.symbols.scope(piece.node).name.lower(),
     ):
+        return True
+    if any(_PIPED.search(" ".join(p.words)) for p in lines.pieces):
         return True
     return any("kFLOAT" in t or "kHALF" in t or "Half" in t for t in _grepped(ctx))
 
