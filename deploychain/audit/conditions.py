@@ -115,7 +115,7 @@ def assigned(s: ast.stmt) -> set[str]:
 def renewed(s: ast.stmt) -> set[str]:
     """Names that may be another object each time: `opt = opts[name]`, `opt = make()`; not `opt = self.opt`."""
     value = getattr(s, "value", None)
-    if not isinstance(s, ast.Assign | ast.AnnAssign) or dotted(value) is not None:
+    if not isinstance(s, ast.Assign | ast.AnnAssign) or value is None or dotted(value) is not None:
         return set()
     if isinstance(value, ast.Call) and not value.args and not value.keywords and isinstance(value.func, ast.Attribute):
         return set()  # `self.optimizers()` of Lightning gives the same ones

@@ -87,6 +87,8 @@ class EventReader:
                 kind = self.amp.framework.kind(func.value, where)
                 if kind or self._has_method(func.value, where):
                     return None  # Accelerate and Fabric unscale in there
+            if any(self._times_scale(a, scope) for a in self._arguments(call)):
+                return None  # `max_norm * scaler.get_scale()`
             return Event("clip", "*", call, scope, detail=self.symbols.text(func))
         if _ZERO_NAME.search(leaf):
             return Event("zero", "*", call, scope)
@@ -112,6 +114,16 @@ class EventReader:
             and text == "trainer"
         )
 
+    def _times_scale(self, expr: ast.expr, scope: Scope) -> bool:
+        """The value is made from the loss scale."""
+        if not isinstance(expr, ast.BinOp | ast.Name | ast.Call | ast.Attribute):
+            return False
+        return any(
+            "get_scale" in text or "inv_scale" in text
+            for r in self.symbols.resolve(expr, scope)
+            for text in [ast.unparse(r.expr)]
+        )
+
     @staticmethod
     def _arguments(call: ast.Call) -> list[ast.expr]:
         return [*call.args, *(k.value for k in call.keywords)]
@@ -135,7 +147,8 @@ class EventReader:
             return self._backward(call, base, scope)
         if attr == "manual_backward":
             plain = bool(call.args) and self.is_scaled(call.args[0], scope) is False
-            return Event("backward", "*", call, scope, scaled=True, detail="plain" * plain, framework="Lightning")
+            scaled = True if self.amp.framework.lightning == "fp16" else None
+            return Event("backward", "*", call, scope, scaled=scaled, detail="plain" * plain, framework="Lightning")
         if attr == "step":
             if call.args and self.amp.is_scaler(base, where):
                 return Event("scaler-step", self.key(call.args[0], names), call, scope, detail=self.key(base, names))
@@ -166,6 +179,13 @@ class EventReader:
                 if dotted(base) in ("self", "cls")
                 else Event("clip", "*", call, scope, detail=self.symbols.text(func))
             )
+        if (
+            attr in ("mul_", "div_")
+            and call.args
+            and self._times_scale(call.args[0], scope)
+            and self.gradients.is_grad(base, scope)
+        ):
+            return Event("unscale", "*", call, scope)
         if attr == "zero_" and self.gradients.is_grad(base, scope):
             return Event("zero", "*", call, scope)
         return self._reads(call, attr, base, scope) if attr in READS else None
@@ -237,6 +257,9 @@ class EventReader:
             for target in statement.targets:
                 if isinstance(target, ast.Attribute) and target.attr == "grad":
                     return Event("zero", "*", target, scope)
+        elif isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Mult | ast.Div):
+            if self.gradients.is_grad(statement.target, scope) and self._times_scale(statement.value, scope):
+                return Event("unscale", "*", statement.target, scope)
         elif isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add | ast.Sub):
             if self.gradients.is_grad(statement.target, scope):
                 found = not mentions_grad(statement.value)

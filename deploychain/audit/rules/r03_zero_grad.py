@@ -27,6 +27,7 @@ def check(ctx: Context) -> Iterator[Finding]:
                 graph, node, event,
                 goal=lambda e, wanted=wanted: id(e) in wanted,  # type: ignore[misc]
                 stop=lambda e, event=event, keys=keys: e.kind == "opaque" or _zeroes(ctx, e, event, keys),  # type: ignore[misc]
+                either=lambda n, node=node: not node.guards and n.periodic,  # type: ignore[misc]
             )  # fmt: skip
             if path is not None and not (graph.implied and _cleared_elsewhere(ctx, graph, path.goal)):
                 done.add(id(event.node))

@@ -7,10 +7,11 @@ import ast
 from collections.abc import Iterator
 
 from deploychain.audit.astnames import Scope, dotted, last_name
-from deploychain.audit.context import ERROR, Context, Rule
+from deploychain.audit.context import ERROR, WARNING, Context, Rule
 from deploychain.audit.events import Event
 from deploychain.audit.finding import Finding
-from deploychain.audit.paths import Graph, search
+from deploychain.audit.paths import Graph, Path, search
+from deploychain.audit.rules.gradient_logs import only_logged
 from deploychain.audit.values import words
 
 
@@ -19,7 +20,7 @@ def check(ctx: Context) -> Iterator[Finding]:
     for graph in ctx.graphs:
         groups = list(_by_parameters(ctx, graph))
         for node, event in graph.events("backward", "gradients"):
-            if event.scaled is not True or not (graph.events("scaler-step") or event.framework):
+            if event.scaled is not True or not (graph.events("scaler-step", "optimizer-step") or event.framework):
                 continue
             for clips, unscales in groups:
                 passed: set[int] = set()  # clips that no step follows
@@ -29,17 +30,24 @@ def check(ctx: Context) -> Iterator[Finding]:
                     stop=lambda e, unscales=unscales: e.kind in ("scaler-step", "optimizer-step", "opaque") or id(e) in unscales,  # type: ignore[misc]
                     either=lambda n: not n.amp,
                 ):  # fmt: skip
-                    later = event.framework or search(
-                        graph, path.node, path.goal,
-                        goal=lambda e: e.kind in ("scaler-step", "optimizer-step"), stop=lambda e: e.kind == "backward", strict=True,
-                    )  # fmt: skip
-                    if later:
+                    if event.framework or _used(graph, path):
                         done.add(id(path.goal.node))
                         yield _finding(ctx, graph, event, path.goal)
                     else:
                         passed.add(id(path.goal.node))
     yield from _lightning_hook(ctx, done)
     yield from _tensor_hooks(ctx)
+
+
+def _used(graph: Graph, path: Path) -> bool:
+    """A step follows: before the next backward, or after it where what was clipped is added to."""
+    clip = path.goal.node
+    clips = isinstance(clip, ast.Call) and last_name(clip.func) in ("clip_grad_norm_", "clip_grad_value_")
+    return bool(search(
+        graph, path.node, path.goal,
+        goal=lambda e: e.kind in ("scaler-step", "optimizer-step"),
+        stop=lambda e: e.kind in (("zero", "opaque") if clips else ("backward",)), strict=True,
+    ))  # fmt: skip
 
 
 def _by_parameters(ctx: Context, graph: Graph) -> Iterator[tuple[set[int], set[int]]]:
@@ -62,6 +70,12 @@ def _finding(ctx: Context, graph: Graph, event: Event, clip: Event) -> Finding:
         fix = "fabric.clip_gradients(model, optimizer, max_norm=...)"
     elif event.framework == "Lightning":
         fix = 'self.clip_gradients(optimizer, gradient_clip_val=1.0, gradient_clip_algorithm="norm")'
+    if only_logged(ctx, clip):
+        return ctx.finding(
+            "R07", clip.node, WARNING,
+            f"`{clip.detail}` sees gradients that are still multiplied by the scale (65536 at the start, and it changes): what is logged is "
+            "off by that factor", fix,
+        )  # fmt: skip
     return ctx.finding(
         "R07", clip.node, ERROR,
         f"`{clip.detail}` works on gradients that are still multiplied by the scale (65536 at the start): a "

@@ -6,13 +6,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from deploychain.audit.astnames import argument, dotted, last_name
-from deploychain.audit.conditions import asks_for_amp
+from deploychain.audit.astnames import dotted, last_name
 from deploychain.audit.context import ERROR, NOTE, WARNING, Context, Rule
 from deploychain.audit.elements import elements
 from deploychain.audit.events import Event
 from deploychain.audit.finding import Finding
 from deploychain.audit.paths import Graph, Node, search
+from deploychain.audit.rules.scaler_bypass import Found, is_live, never_called, past_the_scaler
+from deploychain.audit.rules.scaler_lifetime import one_per_batch
 from deploychain.audit.rules.scaler_state import checkpoints, without_gradients
 from deploychain.audit.values import words
 
@@ -22,36 +23,30 @@ def check(ctx: Context) -> Iterator[Finding]:
     for graph in ctx.graphs:
         for kind, finding, node in (
             *_missing_update(ctx, graph), *_early_update(ctx, graph), *_double_unscale(ctx, graph), *_scheduler(ctx, graph),
-            *_step_before_backward(ctx, graph), *_past_the_scaler(ctx, graph), *_closures(ctx, graph),
+            *_step_before_backward(ctx, graph), *past_the_scaler(ctx, graph),
         ):  # fmt: skip
             if (kind, id(node)) not in done:
                 done.add((kind, id(node)))
                 yield finding
     yield from _never_updated(ctx, done)
     yield from _update_per_optimizer(ctx)
+    yield from never_called(ctx)
+    yield from one_per_batch(ctx)
     yield from checkpoints(ctx)
     yield from without_gradients(ctx)
-
-
-Found = list[tuple[str, Finding, ast.AST]]
-
-
-def _live(ctx: Context, event: Event) -> bool:
-    if isinstance(event.node, ast.Call) and isinstance(event.node.func, ast.Attribute):
-        return ctx.amp.scaler_state(event.node.func.value, event.scope) is not False
-    return True
 
 
 def _missing_update(ctx: Context, graph: Graph) -> Found:
     """Two steps of one optimiser with no update between them."""
     found: Found = []
     for node, event in graph.events("scaler-step"):
-        if not _live(ctx, event) or _over_collection(ctx, event):
+        if not is_live(ctx, event):
             continue
         path = search(
             graph, node, event,
             goal=lambda e, event=event: e.kind == "scaler-step" and e.key == event.key and e.key != "*",  # type: ignore[misc]
             stop=lambda e: e.kind in ("update", "opaque"),
+            subject=event.key,
         )  # fmt: skip
         if path is None:
             continue
@@ -63,16 +58,6 @@ def _missing_update(ctx: Context, graph: Graph) -> Found:
             f"{ctx.str(event.node)}\n{scaler}.update()",
         ), event.node))  # fmt: skip
     return found
-
-
-def _over_collection(ctx: Context, event: Event) -> bool:
-    """`for opt in optimizers: scaler.step(opt)`: another optimiser each time, and not known which."""
-    if isinstance(event.node, ast.Call) and event.node.args:
-        text = dotted(event.node.args[0])
-        if text is None:
-            return True
-        return event.key == text and any(b.loop for b in ctx.symbols.bindings(text, event.scope))
-    return False
 
 
 def _same(ctx: Context, first: Event, second: Event) -> bool:
@@ -91,7 +76,7 @@ def _never_updated(ctx: Context, done: set[tuple[str, int]]) -> Iterator[Finding
            for c in ctx.symbols.calls if isinstance(c.func, ast.Attribute)):  # fmt: skip
         return
     for graph in ctx.graphs:
-        steps = [e for _, e in graph.events("scaler-step") if _live(ctx, e) and not e.framework]
+        steps = [e for _, e in graph.events("scaler-step") if is_live(ctx, e) and not e.framework]
         if not steps or graph.events("opaque") or graph.events("update"):
             continue
         if any(e.scaled is True and not e.framework for _, e in graph.events("backward")):
@@ -119,13 +104,21 @@ def _update_per_optimizer(ctx: Context) -> Iterator[Finding]:
         ]  # fmt: skip
         steps = any(last_name(c.func) == "step" and c.args and dotted(c.args[0]) in given for c in own)
         update = next((c for c in own if last_name(c.func) == "update"), None)
-        if steps and update is not None:
+        if steps and update is not None and not _picks_one(loop, given):
             yield ctx.finding(
                 "R28", update, WARNING,
                 "update() runs after each optimiser: it may change the scale, and the gradients of the optimisers that follow are then divided "
                 "by another scale than they were multiplied with",
                 f"for optimizer in optimizers:\n    scaler.step(optimizer)\n{ctx.str(update)}  # once, after the loop",
             )  # fmt: skip
+
+
+def _picks_one(loop: ast.For, given: set[str | None]) -> bool:
+    """`if i != which: continue`: of several optimisers the loop steps one."""
+    return any(
+        isinstance(n, ast.Break) or (isinstance(n, ast.If) and any(dotted(t) in given for t in ast.walk(n.test)))
+        for s in loop.body for n in ast.walk(s)
+    )  # fmt: skip
 
 
 _OF_A_STEP = words("step update unscale_ clip_grad_norm_ clip_grad_value_ zero_grad parameters get_scale")
@@ -141,7 +134,7 @@ def _early_update(ctx: Context, graph: Graph) -> Found:
             continue
         path = search(
             graph, node, event,
-            goal=lambda e: e.kind == "update" and _live(ctx, e),
+            goal=lambda e: e.kind == "update" and is_live(ctx, e),
             stop=lambda e: e.kind in ("scaler-step", "unscale", "opaque", "backward"),
             strict=True,
         )  # fmt: skip
@@ -165,18 +158,16 @@ def _step_in_loop(graph: Graph, node: Node) -> bool:
 def _double_unscale(ctx: Context, graph: Graph) -> Found:
     found: Found = []
     for node, event in graph.events("unscale"):
-        if event.key == "*" or not _live(ctx, event):
+        if event.key == "*" or not is_live(ctx, event):
             continue
         if isinstance(event.node, ast.Call) and last_name(event.node.func) != "unscale_":
-            continue
-        if _over_collection(ctx, event):
             continue
         path = search(
             graph, node, event,
             goal=lambda e, event=event: e.kind == "unscale" and isinstance(e.node, ast.Call) and _same(ctx, event, e)  # type: ignore[misc]
             and last_name(e.node.func) == "unscale_",
             stop=lambda e: e.kind in ("update", "opaque"),
-            strict=True,
+            strict=True, subject=event.key,
         )  # fmt: skip
         if path is None or any(" in " in text for text, _ in path.node.guards):
             continue  # `if id(optimizer) not in done`
@@ -194,7 +185,7 @@ def _scheduler(ctx: Context, graph: Graph) -> Found:
     """A per-step scheduler that also counts skipped steps."""
     found: Found = []
     for node, event in graph.events("scaler-step"):
-        if not _live(ctx, event) or not node.loops:
+        if not is_live(ctx, event) or not node.loops:
             continue
         path = search(
             graph, node, event,
@@ -219,61 +210,6 @@ def _batch(graph: Graph, node: Node) -> tuple[int, ...]:
     """The loops around a node that make gradients; those over optimisers or schedulers don't count."""
     trained = {loop for n, _ in graph.events("backward", "opaque") for loop in n.loops}
     return tuple(loop for loop in node.loops if loop in trained)
-
-
-def _past_the_scaler(ctx: Context, graph: Graph) -> Found:
-    """optimizer.step() on the gradients of a scaled backward: the scaler never gets to divide, or to skip."""
-    found: Found = []
-    for node, event in graph.events("backward"):
-        if event.scaled is not True or event.framework:
-            continue
-        path = search(
-            graph, node, event,
-            goal=lambda e: e.kind == "optimizer-step",
-            stop=lambda e: e.kind in ("scaler-step", "opaque"),
-        )  # fmt: skip
-        if path is None or not isinstance(path.goal.node, ast.Call) or _own_check(graph, node, path.node):
-            continue
-        name = ctx.str(path.goal.node.func)
-        optimizer = name.rpartition(".")[0]
-        found.append(("past", ctx.finding(
-            "R28", path.goal.node, ERROR,
-            f"`{name}` instead of scaler.step after a scaled backward: the gradients are still multiplied by the scale (65536), unless "
-            "unscale_ came first, and a step with inf or NaN in them is not skipped",
-            f"scaler.step({optimizer})\nscaler.update()",
-        ), path.goal.node))  # fmt: skip
-    return found
-
-
-def _own_check(graph: Graph, backward: Node, step: Node) -> bool:
-    """The step is that of the FP32 branch, or after unscale_ a condition of its own decides on it."""
-    if any(asks_for_amp(text) for text, _ in set(step.guards) - set(backward.guards)):
-        return True
-    between = [n for n, _ in graph.events("unscale") if backward.number < n.number < step.number]
-    return bool(between) and bool(set(step.guards) - set(backward.guards))
-
-
-def _closures(ctx: Context, graph: Graph) -> Found:
-    """scaler.step(optimizer, closure): the closure's backward would run where the scaler cannot see it."""
-    found: Found = []
-    for _, event in graph.events("scaler-step"):
-        call = event.node
-        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)) or not _live(ctx, event):
-            continue
-        closure = argument(call, 1, "closure")
-        written = isinstance(closure, ast.Lambda) or (
-            isinstance(closure, ast.Name) and closure.id in ctx.symbols.functions
-        )
-        made = ctx.symbols.resolve(call.func.value, event.scope)  # some projects have a scaler of their own for this
-        if not written or not all(ctx.amp.is_scaler_call(r.expr, r.scope) for r in made):
-            continue
-        found.append(("closure", ctx.finding(
-            "R28", call, ERROR,
-            "a closure cannot go through scaler.step: as a keyword it raises \"Closure use is not currently supported if GradScaler is "
-            "enabled\", and as an argument the optimiser steps on gradients that are still scaled",
-            f"call the closure first, then {event.detail or 'scaler'}.step({event.key}); LBFGS needs training without a scaler",
-        ), call))  # fmt: skip
-    return found
 
 
 def _skip_guard(ctx: Context, node: Node, event: Event) -> bool:
@@ -317,7 +253,7 @@ def _step_before_backward(ctx: Context, graph: Graph) -> Found:
     """The step comes before the backward in the body of a loop: an optimiser without gradients at the first step."""
     found: Found = []
     for node, event in graph.events("scaler-step"):
-        if not node.loops or not _live(ctx, event):
+        if not node.loops or not is_live(ctx, event):
             continue
         loop = node.loops[-1]
         backwards = [n for n, _ in graph.events("backward") if loop in n.loops]

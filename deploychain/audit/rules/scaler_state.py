@@ -7,7 +7,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from deploychain.audit.astnames import Scope, dotted, last_name
+from deploychain.audit.astnames import Scope, argument_for, dotted, last_name
 from deploychain.audit.context import ERROR, WARNING, Context
 from deploychain.audit.finding import Finding
 
@@ -65,6 +65,8 @@ def _of_scaler(ctx: Context, method: str) -> bool:
 
 def _iterated(ctx: Context, expr: ast.expr, scope: Scope) -> str:
     """The text of what a loop variable comes from: `for name, obj in {"scaler": scaler}.items()`."""
+    for _, sites in _collected(ctx, expr, scope):
+        return " ".join(ast.unparse(a) for s in sites for a in _given(s)).lower()
     bindings = ctx.symbols.bindings(dotted(expr) or "", scope)
     refs = [
         r for b in bindings if b.loop and b.value is not None for r in ctx.symbols.resolve(_unwrapped(b.value), b.scope)
@@ -94,8 +96,9 @@ def _saved(ctx: Context, stepped: set[str]) -> Iterator[ast.AST]:
     """Where the state of an optimiser that a scaler steps goes into a dictionary, or the optimiser into a save call."""
     if "state_dict" in ctx.text:
         for node in ctx.symbols.nodes(ast.Dict, ast.Call, ast.Assign):
-            if any(_is_state(v, stepped) for v in _values(node)):
+            if any(_is_state(ctx, v, stepped) for v in _values(node)):
                 yield node
+        yield from _of_each(ctx, stepped)
     for call in ctx.symbols.calls:
         if not _SAVES.search(last_name(call.func)) or last_name(call.func).endswith("hook"):
             continue
@@ -120,13 +123,62 @@ def _values(node: ast.AST) -> list[ast.expr]:
     return []
 
 
-def _is_state(value: ast.expr, stepped: set[str]) -> bool:
+def _is_state(ctx: Context, value: ast.expr, stepped: set[str]) -> bool:
     return (
         isinstance(value, ast.Call)
         and isinstance(value.func, ast.Attribute)
         and value.func.attr == "state_dict"
-        and (dotted(value.func.value) or "").rpartition(".")[2] in stepped
+        and bool(_names(ctx, value.func.value, ctx.symbols.scope(value)) & stepped)
     )
+
+
+def _names(ctx: Context, expr: ast.expr, scope: Scope, depth: int = 3) -> set[str]:
+    """The last names that an object has: here, and where it was handed to this function or to this object."""
+    text = dotted(expr)
+    if text is None or not depth:
+        return set()
+    found = {text.rpartition(".")[2]}
+    function = ctx.symbols.parameter_scope(text, scope)
+    if function is not None:
+        sites = ctx.symbols.call_sites(function)
+        if function.name == "__init__" and function.owner is not None:
+            sites = ctx.symbols.constructions(function.owner)
+        for call in sites[:8]:
+            given = argument_for(call, function, text)
+            if given is not None:
+                found |= _names(ctx, given, ctx.symbols.scope(call), depth - 1)
+    elif text.startswith("self."):
+        for binding in ctx.symbols.bindings(text, scope):
+            if isinstance(binding.value, ast.Name) and not binding.loop and binding.place is None:
+                found |= _names(ctx, binding.value, binding.scope, depth - 1)
+    return found
+
+
+def _of_each(ctx: Context, stepped: set[str]) -> Iterator[ast.AST]:
+    """`save(path, model=model, optimizer=opt)` of a function that saves the state of each of its keywords."""
+    for call, scope in ctx.calls_named("state_dict"):
+        base = call.func.value if isinstance(call.func, ast.Attribute) else call
+        for function, sites in _collected(ctx, base, scope):
+            if _SAVES.search(function.name):
+                yield from (s for s in sites if any(last_name(v) in stepped for v in _given(s)))
+
+
+def _collected(ctx: Context, expr: ast.expr, scope: Scope) -> Iterator[tuple[Scope, list[ast.Call]]]:
+    """Of a loop variable over `**objects`: the function, and its calls where none hides what it gives."""
+    for binding in ctx.symbols.bindings(dotted(expr) or "", scope):
+        source = _unwrapped(binding.value) if binding.loop and binding.value is not None else None
+        function = binding.scope
+        arguments = getattr(function.node, "args", None)
+        if (
+            not isinstance(source, ast.Name)
+            or arguments is None
+            or arguments.kwarg is None
+            or arguments.kwarg.arg != source.id
+        ):
+            continue
+        sites = ctx.symbols.call_sites(function)
+        if sites and not any(k.arg is None for s in sites for k in s.keywords):
+            yield function, sites
 
 
 def _loaded(ctx: Context, stepped: set[str]) -> ast.Call | None:

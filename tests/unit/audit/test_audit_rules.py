@@ -32,7 +32,7 @@ CASES = [
     ("r06_too_short", "note", "growth_interval=20", "GradScaler()"),
     ("r06_longer_than_training", "note", "growth_interval=2000", "GradScaler()"),
     ("r07_plain", "error", "clip_grad_norm_(", "scaler.unscale_(optimizer)"),
-    ("r07_norm_logging", "error", "p.grad.norm()", "scaler.unscale_(optimizer)"),
+    ("r07_norm_logging", "warning", "p.grad.norm()", "scaler.unscale_(optimizer)"),
     ("r08_half_model_scaler", "error", "torch.optim.SGD(net", "float32"),
     ("r08_hf_trainer", "error", "from_pretrained", "FP32 weights"),
     ("r09_std_under_autocast", "warning", "+ 1e-8", "1e-6"),
