@@ -244,7 +244,7 @@ def _loaded_from(ctx: Context, ref: Ref, depth: int = 4) -> ast.expr | None:
         return _loaded_from(ctx, Ref(expr.func.value, ref.scope), depth - 1)
     if isinstance(expr, ast.Call) and last_name(expr.func) in _LOADS and expr.args:
         return expr.args[0]
-    for found in ctx.symbols.resolve(expr, ref.scope) if isinstance(expr, ast.Name) and depth else ():
+    for found in ctx.symbols.resolve(expr, ref.scope) if isinstance(expr, ast.Name) and depth > 0 else ():
         if found.expr is not expr and (path := _loaded_from(ctx, found, depth - 1)) is not None:
             return path
     return None

@@ -30,6 +30,7 @@ _MAKES = frozenset(
     {"torch.tensor", "torch.as_tensor", "torch.Tensor", "torch.FloatTensor", "numpy.array", "numpy.asarray", "torch.from_numpy",
      "numpy.float32"}
 )  # fmt: skip
+_CONVERTS = frozenset({"ToTensor", "PILToTensor", "ToImage"})
 
 
 class Normalisation(NamedTuple):
@@ -257,8 +258,10 @@ def _base_name(expr: ast.expr) -> str:
     return expr.id if isinstance(expr, ast.Name) else ""
 
 
-def _three_values(ctx: Context, images: Images, expr: ast.expr, scope: Scope) -> list[float] | None:
+def _three_values(ctx: Context, images: Images, expr: ast.expr, scope: Scope, depth: int = 6) -> list[float] | None:
     """The numbers of `torch.tensor([a, b, c])` as it is, without view, reshape or indexing; [] where only their count is known."""
+    if depth <= 0:  # `mean = np.array(mean)` is made of itself
+        return None
     inner = expr
     while (
         isinstance(inner, ast.Call)
@@ -283,13 +286,13 @@ def _three_values(ctx: Context, images: Images, expr: ast.expr, scope: Scope) ->
             call = call.func.value
         if not isinstance(call, ast.Call) or ctx.symbols.qual(call.func, ref.scope) not in _MAKES or not call.args:
             return None
-        found = _numbers(ctx, images, call.args[0], ref.scope)
+        found = _numbers(ctx, images, call.args[0], ref.scope, depth - 1)
         if found is None:
             return None
     return found
 
 
-def _numbers(ctx: Context, images: Images, expr: ast.expr, scope: Scope) -> list[float] | None:
+def _numbers(ctx: Context, images: Images, expr: ast.expr, scope: Scope, depth: int) -> list[float] | None:
     value = ctx.symbols.const(expr, scope)
     if isinstance(value, list) and len(value) == 3 and all(isinstance(v, int | float) for v in value):
         return [float(v) for v in value]
@@ -297,7 +300,7 @@ def _numbers(ctx: Context, images: Images, expr: ast.expr, scope: Scope) -> list
         if isinstance(ref.expr, ast.Name | ast.Attribute) and _LISTS.search(last_name(ref.expr)):
             return [0.485, 0.456, 0.406]
         if isinstance(ref.expr, ast.Call) and ref.expr is not expr:
-            return _three_values(ctx, images, ref.expr, ref.scope)
+            return _three_values(ctx, images, ref.expr, ref.scope, depth)
     return None
 
 
@@ -351,13 +354,10 @@ def _after_to_tensor(ctx: Context, wanted: object) -> str | None:
     """Whether a step of a Compose comes after one that puts the channels first."""
     assert callable(wanted)
     for _, found in composed(ctx):
-        before = False
-        for step in found:
-            if wanted(step):
-                return CHW if before else HWC
-            before = before or (
-                isinstance(step.expr, ast.Call) and last_name(step.expr.func) in ("ToTensor", "PILToTensor", "ToImage")
-            )
+        converts = [isinstance(s.expr, ast.Call) and last_name(s.expr.func) in _CONVERTS for s in found]
+        for index, step in enumerate(found):
+            if wanted(step) and any(converts):
+                return CHW if any(converts[:index]) else HWC
     return None
 
 

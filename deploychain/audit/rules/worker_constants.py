@@ -53,11 +53,11 @@ def _on_cuda(ctx: Context, call: ast.Call, scope: Scope) -> bool:
     return call.func.attr == "to" and given is not None and _may_be_cuda(ctx, given, scope)
 
 
-def _may_be_cuda(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
-    for ref in ctx.symbols.resolve(expr, scope):
+def _may_be_cuda(ctx: Context, expr: ast.expr, scope: Scope, depth: int = 4) -> bool:
+    for ref in ctx.symbols.resolve(expr, scope) if depth else ():  # `device = torch.device(device)`
         value = ref.expr
         if isinstance(value, ast.Call) and ctx.symbols.qual(value.func, ref.scope) == "torch.device" and value.args:
-            if _may_be_cuda(ctx, value.args[0], ref.scope):
+            if _may_be_cuda(ctx, value.args[0], ref.scope, depth - 1):
                 return True
         elif ctx.amp.device(value, ref.scope) == "cuda":
             return True
