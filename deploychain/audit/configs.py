@@ -30,6 +30,7 @@ _NAMESPACES = frozenset(
         "ModuleDict",
     }
 )
+_AS_DICT = frozenset({"asdict", "_asdict", "vars", "model_dump", "to_dict"})
 _PARSE = frozenset({"parse_args", "parse_known_args", "parse_args_into_dataclasses"})
 
 
@@ -100,6 +101,9 @@ class Configs:
         if not isinstance(expr, ast.Call):
             return []
         name = last_name(expr.func)
+        if name in _AS_DICT:
+            made = expr.args[0] if expr.args else getattr(expr.func, "value", None)
+            return self.values(made, key, holder.scope, depth - 1, seen) if isinstance(made, ast.expr) else []
         if name in _PARSE:
             option = self.options().get(key)
             return [option] if option is not None else []

@@ -103,7 +103,13 @@ class Constants:
         if passed:
             found = [self.value(g, self.symbols.scope(g), depth - 1) for g in passed]
             return found[0] if all(f == found[0] for f in found) else UNKNOWN
-        return self.value(values.get(name), function, depth - 1) if name in values else self._option(function, name)
+        default = values.get(name)
+        if default is None:
+            return self._option(function, name)
+        if isinstance(default, ast.Call) and last_name(default.func) in ("Option", "Argument") and default.args:
+            value = self.value(default.args[0], function, 1)  # typer.Option(17, "--opset")
+            return UNKNOWN if value is None or isinstance(value, bool) else value
+        return self.value(default, function, depth - 1)
 
     def _option(self, function: Scope, name: str) -> Any:
         """`@click.option("--opset", default=17)` over `def main(opset)`; whether a switch is on stays open."""

@@ -16,6 +16,7 @@ from deploychain.audit.flow import GraphBuilder
 from deploychain.audit.paths import Graph
 from deploychain.audit.sources import Source
 from deploychain.audit.symbols import Symbols
+from deploychain.audit.tensorrt import CommandLines
 from deploychain.audit.values import Seen
 
 # Without one of these nothing in a file is known to be in half precision.
@@ -100,6 +101,11 @@ class Context:
     def exports(self) -> list[Export]:
         """Every call that writes an ONNX file."""
         return list(exports(self.symbols))
+
+    @cached_property
+    def command_lines(self) -> CommandLines:
+        """The words of the command lines of a file."""
+        return CommandLines(self.symbols)
 
     @property
     def seen(self) -> list[Seen]:

@@ -82,7 +82,12 @@ class Export:
             if isinstance(expr, ast.Subscript | ast.Attribute):
                 holder = self.view.get(ast.unparse(expr.value))
                 key = expr.attr if isinstance(expr, ast.Attribute) else getattr(expr.slice, "value", None)
-                found = self.symbols.configs.held(holder, key) if holder is not None and isinstance(key, str) else []
+                found: list[Ref] = []
+                if holder is not None and isinstance(key, str):
+                    found = self.symbols.configs.held(holder, key)
+                elif holder is not None and isinstance(key, int):
+                    held = [r for r in self.symbols.resolve(*holder) if isinstance(r.expr, ast.Tuple | ast.List)]
+                    found = [Ref(e, r.scope) for r in held for e in getattr(r.expr, "elts", [])[key : key + 1]]
                 if len(found) == 1:
                     return found[0]
         return Ref(expr, scope)
@@ -145,7 +150,7 @@ class Export:
                 return True
         for rest in self.rest():
             for ref in self.symbols.resolve(*rest):
-                made = isinstance(ref.expr, ast.Call) and last_name(ref.expr.func) in ("dict", "OrderedDict")
+                made = isinstance(ref.expr, ast.Call) and self._spelt_out(ref.expr, ref.scope)
                 callers = self.symbols.configs.callers(ref.expr, ref.scope)
                 if callers and not any(k.arg is None for c in callers for k in c.keywords):
                     continue
@@ -154,6 +159,17 @@ class Export:
                 if isinstance(ref.expr, ast.Dict) and ref.expr is rest.expr and None in ref.expr.keys:
                     return True  # a caller that passes on what it got
         return False
+
+    def _spelt_out(self, call: ast.Call, scope: Scope) -> bool:
+        """`dict(...)`, `asdict(options)` of a class of the file."""
+        name = last_name(call.func)
+        if name in ("asdict", "vars") and call.args:
+            cls = self.symbols.instance_class(call.args[0], scope)
+            if cls is None and isinstance(call.args[0], ast.Name):
+                default = self.symbols.default(call.args[0].id, scope)
+                cls = self.symbols.instance_class(default, scope) if default is not None else None
+            return cls is not None
+        return name in ("dict", "OrderedDict")
 
 
 def exports(symbols: Symbols) -> Iterator[Export]:

@@ -165,6 +165,10 @@ def keys(symbols: Symbols, expr: ast.expr, scope: Scope, depth: int = 5) -> tupl
         elif isinstance(e, ast.BinOp) and isinstance(e.op, ast.BitOr):
             left, right = keys(symbols, e.left, ref.scope, depth - 1), keys(symbols, e.right, ref.scope, depth - 1)
             more, all_known = left[0] + right[0], left[1] and right[1]
+        elif isinstance(e, ast.Name) and (callers := symbols.configs.callers(e, ref.scope)):
+            given = [k for c in callers for k in c.keywords if k.arg not in ref.scope.parameters]  # `**kw`
+            more = [(k.arg, k.value) for k in given if k.arg]
+            all_known = len(more) == len(given)
         elif isinstance(e, ast.Call):
             more, all_known = _made(symbols, e, ref.scope, depth)
         found += more

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from deploychain.audit.astnames import UNKNOWN, Scope, keyword, last_name
 from deploychain.audit.context import WARNING, Context
 from deploychain.audit.finding import Finding
-from deploychain.audit.tensorrt import CommandLines
+from deploychain.audit.tables import keys
 
 _CONVERTERS = frozenset(
     {
@@ -76,9 +76,9 @@ def _leaf(ctx: Context, func: ast.expr, scope: Scope) -> str:
 
 
 def _no_data(ctx: Context, rest: ast.expr, scope: Scope) -> bool:
-    """`**kw` of a helper whose calls in this file give no calibration data."""
-    callers = ctx.symbols.configs.callers(rest, scope)
-    return bool(callers) and not any(k.arg in (None, "calibration_data") for c in callers or () for k in c.keywords)
+    """`**kw` of a helper whose calls in this file give no calibration data, a table without it."""
+    names, known = keys(ctx.symbols, rest, scope)
+    return known and all(name != "calibration_data" for name, _ in names)
 
 
 def _given(ctx: Context, call: ast.Call, name: str, scope: Scope) -> bool:
@@ -118,8 +118,8 @@ def _measured(ctx: Context) -> bool:
 def _command_lines(ctx: Context) -> Iterator[Finding]:
     if not any(w in ctx.text for w in ("modelopt.onnx.autocast", "onnxruntime.transformers", "--fp-to-fp16")):
         return
-    lines = CommandLines(ctx.symbols)
-    data = any(lines.having("calibration_data"))
+    lines = ctx.command_lines
+    data = "calibration_data" in ctx.text
     for piece in lines.pieces:
         command = lines.text(piece.root)
         if "modelopt.onnx.autocast" in piece.words and not data and "bf16" not in command:
@@ -139,6 +139,11 @@ def _command_lines(ctx: Context) -> Iterator[Finding]:
 
 def _one_by_one(ctx: Context) -> Iterator[Finding]:
     """`numpy_helper.from_array(array.astype(np.float16))` over the initializers, and FLOAT16 inputs."""
+    if "graphsurgeon" in ctx.text and re.search(r"\.dtype\s*=\s*(np|numpy)\.float16", ctx.text):
+        for node in ctx.symbols.nodes(ast.Assign):
+            if any(isinstance(t, ast.Attribute) and t.attr == "values" for t in node.targets):
+                if re.search(r"astype\(.*float16", ast.unparse(node.value)):
+                    yield ctx.finding("R22", node, WARNING, _WHOLE, _RANGES)
     if "initializer" not in ctx.text or "TensorProto.FLOAT16" not in ctx.text:
         return
     for call, scope in ctx.calls_named("from_array"):

@@ -13,7 +13,6 @@ from deploychain.audit.exports import Export
 from deploychain.audit.finding import Finding
 from deploychain.audit.norms import by_hand, layer_norm
 from deploychain.audit.tables import strings
-from deploychain.audit.tensorrt import CommandLines
 
 _LAYER_NORM_OPSET = 17
 _HALF = re.compile(r"half|float16|fp16|FP16")
@@ -30,8 +29,16 @@ def check(ctx: Context) -> Iterator[Finding]:
     found = ctx.exports if "onnx" in ctx.text else []
     later = _converted_later(ctx) if found else None
     for export in found:
-        yield from next((f for one in export.variants if (f := list(_export(ctx, one, later)))), [])
+        if not _which_model(export):
+            yield from next((f for one in export.variants if (f := list(_export(ctx, one, later)))), [])
     yield from _by_hand(ctx, found, later)
+
+
+def _which_model(export: Export) -> bool:
+    """Some instances export at 17, and which of them has which model is not clear."""
+    opsets = [v for one in export.variants for v in one.values("opset_version") if isinstance(v, int)]
+    models = {id(model.expr) for one in export.variants if (model := one.given("model")) is not None}
+    return len(export.variants) > 1 and len(models) == 1 and max(opsets, default=0) >= _LAYER_NORM_OPSET
 
 
 def _export(ctx: Context, export: Export, later: str | None) -> Iterator[Finding]:
@@ -125,7 +132,7 @@ def _converted_later(ctx: Context) -> str | None:
         if node.attr == "FP16" and last_name(node.value) == "BuilderFlag":
             return f"line {node.lineno}"
     if "trtexec" in ctx.text:
-        for piece in CommandLines(ctx.symbols).having("fp16", "best"):
+        for piece in ctx.command_lines.having("fp16", "best"):
             return f"line {piece.node.lineno}"
     return None
 
@@ -162,6 +169,9 @@ def _by_hand(ctx: Context, found: list[Export], later: str | None) -> Iterator[F
 
 def _run_in_half(ctx: Context, halved: dict[str, int]) -> Iterator[tuple[Scope, int]]:
     """The methods of the halved classes, and the functions of the file that they call."""
+    for name, line in list(halved.items()):
+        for base in ctx.symbols.bases(ctx.symbols.classes.get(name)):
+            halved.setdefault(base.name, line)
     queue = [
         (f, halved[f.owner.name])
         for f in ctx.symbols.function_scopes

@@ -21,7 +21,7 @@ _GONE_FLAGS = frozenset(
 _NO_TIMES = re.compile(
     r"\|\s*(?:grep|rg|egrep|awk|findstr)\b(?!.*(?i:latency|mean|median|total|throughput|qps|\btime|avg|percent|compute))"
 )
-_PIPED = re.compile(r"\|\s*(?:grep|rg|egrep|awk|findstr)\b.*(?i:kFLOAT|kHALF|\bhalf\b|fp16|fp32|float16|float32)")
+_PIPED = re.compile(r"(?<!\w)(?:grep|rg|egrep|awk|findstr)\s[^>|]*(?i:kFLOAT|kHALF|\bhalf\b|fp16|fp32|float16|float32)")
 _SEE = "trtexec ... --exportLayerInfo=layers.json --profilingVerbosity=detailed"
 _BUILDS = frozenset(
     {
@@ -46,7 +46,7 @@ def check(ctx: Context) -> Iterator[Finding]:
 
 
 def _trtexec(ctx: Context) -> Iterator[Finding]:
-    lines = CommandLines(ctx.symbols)
+    lines = ctx.command_lines
     if not lines.having("onnx", "saveEngine", "loadEngine", "dumpProfile", "exportProfile"):
         return
     verbosity = {p.option("profilingVerbosity").partition("=")[2] for p in lines.having("profilingVerbosity")}
@@ -170,7 +170,8 @@ def _names_a_precision(ctx: Context, expr: ast.expr) -> bool:
     for node in ast.walk(expr):
         if isinstance(node, ast.expr):
             for ref in ctx.symbols.resolve(node, ctx.symbols.scope(expr)):
-                if isinstance(ref.expr, ast.Constant) and str(ref.expr.value).upper() in _GONE_FLAGS:
+                parts = ref.expr.values if isinstance(ref.expr, ast.Dict) else [ref.expr]
+                if any(isinstance(p, ast.Constant) and str(p.value).upper() in _GONE_FLAGS for p in parts):
                     return True
     return False
 
