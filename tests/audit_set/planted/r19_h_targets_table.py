@@ -1,0 +1,8 @@
+# expect: R19
+import torch
+TARGETS = {
+    "trt8": {"opset_version": 17, "dynamo": True},
+    "trt10": {"opset_version": 20, "dynamo": True},
+}
+def export_for(model, target, x):
+    torch.onnx.export(model, (x,), f"{target}.onnx", **TARGETS[target])

@@ -1,0 +1,6 @@
+# expect: R24
+import os
+FLAGS = "--dumpProfile --iterations=50"
+def check(engine):
+    cmd = f"trtexec --loadEngine={engine} {FLAGS}"
+    os.system(cmd + " | grep -c kHALF")

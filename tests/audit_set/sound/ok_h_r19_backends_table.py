@@ -1,0 +1,9 @@
+# expect: none
+import torch
+BACKENDS = [
+    ("ts", dict(opset_version=17, dynamo=False)),
+    ("dynamo", dict(opset_version=20, dynamo=True)),
+]
+def all_of_them(net, x):
+    for tag, kw in BACKENDS:
+        torch.onnx.export(net, (x,), f"{tag}.onnx", **kw)

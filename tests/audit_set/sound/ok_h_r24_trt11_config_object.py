@@ -1,0 +1,12 @@
+# expect: none
+from dataclasses import dataclass, field
+import subprocess
+@dataclass
+class BuildConfig:
+    tensorrt_version: str = "10.9"
+    onnx: str = "net.onnx"
+    extra: list = field(default_factory=lambda: ["--fp16", "--useCudaGraph"])
+def argv(cfg: BuildConfig):
+    return ["trtexec", f"--onnx={cfg.onnx}", *cfg.extra]
+def build(cfg=BuildConfig()):
+    subprocess.run(argv(cfg), check=True)
