@@ -9,6 +9,7 @@ from deploychain.audit.astnames import Ref, Scope, dotted, keyword, last_name
 from deploychain.audit.elements import elements
 from deploychain.audit.frameworks import Frameworks, Region
 from deploychain.audit.symbols import Symbols
+from deploychain.audit.values import runs_a_model
 
 PLAIN_SCALERS = frozenset({"torch.cuda.amp.GradScaler", "torch.amp.GradScaler", "torch.cpu.amp.GradScaler"})
 AUTOCASTS = frozenset({"torch.autocast", "torch.cuda.amp.autocast", "torch.cpu.amp.autocast"})
@@ -36,6 +37,7 @@ _DTYPE_WORDS = {
 }
 _SCALER_NAME = re.compile(r"(^|_)(grad_?)?scaler$|^gradscaler$", re.IGNORECASE)
 _OPTIMIZER_NAME = re.compile(r"optim|(^|_)opt(_|$|s$|\d|[a-z]$)", re.IGNORECASE)
+_CONFIG_NAME = re.compile(r"conf|cfg|args|param|setting", re.IGNORECASE)
 _SCHEDULER_NAME = re.compile(r"sched|(^|_)lr_?s(_|$)|warmup|plateau", re.IGNORECASE)
 
 
@@ -173,12 +175,9 @@ class Amp:
         return found
 
     def _named_dtype(self, ref: Ref) -> str:
-        """`getattr(torch, args.dtype)` with a known setting; the default of a parameter that no call gives."""
+        """The default of a parameter that no call gives."""
         e = ref.expr
-        if isinstance(e, ast.Call) and isinstance(e.func, ast.Name) and e.func.id == "getattr" and len(e.args) > 1:
-            if self.symbols.qual(e.args[0], ref.scope) == "torch":
-                return _DTYPE_WORDS.get(str(self.symbols.const(e.args[1], ref.scope)), "?")
-        elif isinstance(e, ast.Name):
+        if isinstance(e, ast.Name):
             default = self.symbols.default(e.id, ref.scope)
             if default is not None and not isinstance(default, ast.Name):
                 return self.dtype(default, ref.scope.parent or ref.scope) or "?"
@@ -288,12 +287,28 @@ class Amp:
             device = self.device(given, scope) if given is not None else "?"
         dtype_expr = keyword(call, "dtype", "fast_dtype") or (args[dtype_index] if len(args) > dtype_index else None)
         dtype = self.dtype(dtype_expr, scope) if dtype_expr is not None else None
+        if dtype == "?" and dtype_expr is not None and self._of_a_model(dtype_expr, scope):
+            dtype = "own"
         if dtype_expr is None or (isinstance(dtype_expr, ast.Constant) and dtype_expr.value is None):
             dtype = {"cpu": "bf16", "other": "?"}.get(device, "fp16")
         enabled = self.call_enabled(call, scope)
         if any(k.arg is None for k in call.keywords):
             enabled, dtype = None, "?" if dtype_expr is None else dtype
         return Region(device, dtype or "?", enabled, call)
+
+    def _of_a_model(self, expr: ast.expr, scope: Scope) -> bool:
+        """`net.dtype`, `next(net.parameters()).dtype`: what the weights have, and no setting of the run."""
+        for ref in self.symbols.resolve(expr, scope):
+            holder = ref.expr.value if isinstance(ref.expr, ast.Attribute) and ref.expr.attr == "dtype" else None
+            if isinstance(holder, ast.Call):
+                holder = holder.args[0] if last_name(holder.func) == "next" and holder.args else None
+                if not isinstance(holder, ast.Call) or last_name(holder.func) not in ("parameters", "buffers"):
+                    return False
+                continue
+            leaf = last_name(holder) if holder is not None else ""
+            if leaf == "self" or not runs_a_model(leaf) or _CONFIG_NAME.search(leaf):
+                return False
+        return True
 
     def device(self, expr: ast.expr | None, scope: Scope, depth: int = 4) -> str:
         """cuda, cpu, other or "?" of a device or device-type expression."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from deploychain.audit.astnames import Ref, dotted, last_name, strip_module_calls
+from deploychain.audit.astnames import Ref, Scope, dotted, last_name, strip_module_calls
 from deploychain.audit.astnames import keyword as given_as
 from deploychain.audit.losses import FUNCTION_LOSSES, loss_name
 from deploychain.audit.moduletypes import ModuleTypes
@@ -17,6 +17,7 @@ from deploychain.audit.values import (
     NEVER_CAST,
     NOT_TENSORS,
     OTHER,
+    SCALAR,
     TENSOR_METHODS,
     UNKNOWN_VALUE,
     Value,
@@ -29,6 +30,10 @@ from deploychain.audit.values import (
 _SAME = words("to cuda cpu detach contiguous clone train eval requires_grad_ squeeze_ to_empty share_memory")
 _PROMOTING = words(
     "cat concat stack hstack vstack where maximum minimum mul add sub div addcmul lerp grid_sample grid_sampler"
+)
+_KEEP_INTEGERS = words(
+    "sum cumsum unsqueeze squeeze view reshape expand expand_as permute transpose flatten repeat clamp clamp_min "
+    "max min"
 )
 _KEEP_ITEMS = words("filter list iter tuple reversed next sorted set")
 _KEEP_MODULE = words(
@@ -124,6 +129,8 @@ class CallTypes(ModuleTypes):
             result = self._torch_function(call, name, args)
             self._note(call, name, args, result)
             return result
+        if isinstance(func, ast.Name) and func.id == "map" and len(args) > 1:  # `a, p, n = map(net, (a, p, n))`
+            return self._unknown_call(call, call.args[0], UNKNOWN_VALUE, args[0], args[1:])
         if isinstance(func, ast.Name) and func.id in _KEEP_ITEMS and args and not self._bound_here(func.id):
             return args[-1] if func.id == "filter" else args[0]
         loss = loss_name(self.symbols, func, scope)
@@ -131,7 +138,7 @@ class CallTypes(ModuleTypes):
         if local is None and loss is not None:
             local = self._module_call(call, own, args)
         if loss is not None:
-            result = FP32 if region is not None and region.half else (local or UNKNOWN_VALUE)
+            result = FP32 if region is not None and (region.half or region.wide) else (local or UNKNOWN_VALUE)
             self._note(call, f"loss:{loss[0]}", args, result)
             return result
         if local is None:
@@ -211,10 +218,13 @@ class CallTypes(ModuleTypes):
             return MODULE
         if leaf in _KEEP_MODULE and args:
             return args[0]
+        if leaf in ("set_default_dtype", "set_default_tensor_type") and call.args:
+            default = self._dtype_of(call.args[0])
+            self._default = Value(default, True, call) if default is not None else FP32
         if not name.startswith("torch."):
             return UNKNOWN_VALUE if self._region is None else self._unknown_result(call, name)
         if leaf in FUNCTION_LOSSES:
-            if self._region is not None and self._region.half:
+            if self._region is not None and (self._region.half or self._region.wide):
                 return FP32
             return promote(args[0], args[1]) if len(args) > 1 else UNKNOWN_VALUE
         asked = self._dtype_of(given_as(call, "dtype"))
@@ -235,17 +245,17 @@ class CallTypes(ModuleTypes):
 
     def _new_tensor(self, leaf: str, args: tuple[Value, ...]) -> Value:
         """`torch.tensor(1e-8)` is float32, but a tensor without dimensions promotes no other: like a number."""
-        return (
-            Value("scalar", True)
-            if leaf == "tensor" and args and args[0].dtype == "scalar" and not args[0].items
-            else FP32
-        )
+        if leaf == "tensor" and args and args[0].dtype == "scalar" and not args[0].items:
+            return SCALAR
+        return self._default
 
     def _op(self, call: ast.Call, leaf: str, args: tuple[Value, ...]) -> Value:
         region = self._region
         if leaf in LOWER:
             return self._lower(call, args)
-        if region is not None and region.half and region.cuda and leaf in FP32_CUDA:
+        if args and args[0].dtype == "other" and leaf in _KEEP_INTEGERS:
+            return OTHER
+        if region is not None and (region.half or region.wide) and region.cuda and leaf in FP32_CUDA:
             return Value("fp32", True, bounded=leaf in ("softmax", "normalize", "log_softmax"))
         if leaf in _PROMOTING:
             parts = [i for a in args for i in (a.items or (a,))]
@@ -264,9 +274,27 @@ class CallTypes(ModuleTypes):
 
     def _local(self, call: ast.Call, args: tuple[Value, ...], own: Value) -> Value | None:
         function = self.symbols.local_function(call.func, self._scope)
-        if function is None:
-            return None
-        return self._run(function, args[: len(call.args)], call.keywords, args[len(call.args) :], own)
+        functions = [function] if function is not None else self._held_functions(call.func)
+        results = [self._run(f, args[: len(call.args)], call.keywords, args[len(call.args) :], own) for f in functions]
+        return join(results) if results else None
+
+    def _held_functions(self, func: ast.expr) -> list[Scope]:
+        """Functions of this file that a name holds: `self.crit = dice`, `self.crit = LOSSES[cfg["loss"]]`."""
+        found: list[Scope] = []
+        for ref in self.symbols.resolve(func, self._scope):
+            choices = [ref]
+            if isinstance(ref.expr, ast.Subscript):  # any of the table, where the key is not known
+                tables = self.symbols.resolve(ref.expr.value, ref.scope)
+                choices = [Ref(v, t.scope) for t in tables if isinstance(t.expr, ast.Dict) for v in t.expr.values]
+            for choice in choices[:8]:
+                function = (
+                    self.symbols.local_function(choice.expr, choice.scope)
+                    if isinstance(choice.expr, ast.Name) and choice.expr is not func
+                    else None
+                )
+                if function is not None and function not in found:
+                    found.append(function)
+        return found
 
     def _construct(self, call: ast.Call, args: tuple[Value, ...]) -> Value | None:
         """An instance of a class of this file: its attributes are those that `__init__` sets."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from dataclasses import replace
 
-from deploychain.audit.astnames import Scope, dotted, last_name
+from deploychain.audit.astnames import Scope, dotted, keyword, last_name
 from deploychain.audit.exprtypes import ExpressionTypes
 from deploychain.audit.frameworks import Region
 from deploychain.audit.symbols import Symbols
@@ -179,11 +180,19 @@ class DtypeWalk(ExpressionTypes):
         for item in s.items:
             made = self.amp.region(item.context_expr, self._scope)
             if made is not None:
-                self._region = made
+                self._region = self._with_own_dtype(made)
             elif _is_no_grad(item.context_expr, self.symbols):
                 self._no_grad = True
         self._body(s.body)
         self._region, self._no_grad = kept, no_grad
+
+    def _with_own_dtype(self, region: Region) -> Region:
+        """`autocast(dtype=net.dtype)` after `net.half()` is a float16 region."""
+        if region.dtype != "own" or not isinstance(region.node, ast.Call):
+            return region
+        given = [keyword(region.node, "dtype"), *region.node.args[-1:]]
+        known = next((self._value(e).names for e in given if e is not None), "")
+        return replace(region, dtype=known) if known else region
 
     def _enter_by_call(self, expr: ast.expr) -> None:
         """`stack.enter_context(autocast(...))`: until the end of the `with`, or of the function; `amp.__enter__()`."""

@@ -9,9 +9,10 @@ import ast
 
 from deploychain.audit.astnames import Ref, dotted, last_name
 from deploychain.audit.calltypes import CallTypes
-from deploychain.audit.values import FP32, NOT_TENSORS, OTHER, SCALAR, UNKNOWN_VALUE, Value, join, promote
+from deploychain.audit.values import FP32, INTEGER_NAME, NOT_TENSORS, OTHER, SCALAR, UNKNOWN_VALUE, Value, join, promote
 
 _OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**", ast.MatMult: "@"}
+_KINDS = frozenset({"is_floating_point", "is_tensor", "isinstance"})  # `v.float() if torch.is_tensor(v) else v`
 _NO_SUBMODULES = frozenset({"config", "device", "training", "tokenizer", "vocab_size", "loss"})
 
 
@@ -66,6 +67,8 @@ class ExpressionTypes(CallTypes):
             index = e.slice.value if isinstance(e.slice, ast.Constant) else None
             if base.items and isinstance(index, int) and -len(base.items) <= index < len(base.items):
                 return base.items[index]
+            if isinstance(index, str) and INTEGER_NAME.search(index):
+                return OTHER  # `batch["attention_mask"]`
             text = dotted(e)
             return self._env.get(text, base) if text else base
         if isinstance(e, ast.Tuple | ast.List):
@@ -76,7 +79,9 @@ class ExpressionTypes(CallTypes):
             return join([self._value(v) for v in e.values])
         if isinstance(e, ast.IfExp):
             self._value(e.test)
-            return join([self._value(e.body), self._value(e.orelse)])
+            arms = [self._value(e.body), self._value(e.orelse)]
+            asks = any(isinstance(n, ast.Call) and last_name(n.func) in _KINDS for n in ast.walk(e.test))
+            return FP32 if asks and any(a.dtype == "fp32" for a in arms) else join(arms)
         if isinstance(e, ast.NamedExpr):
             value = self._value(e.value)
             self._assign(e.target, value)
@@ -89,6 +94,11 @@ class ExpressionTypes(CallTypes):
             for generator in e.generators:
                 self._iterate(generator.target, generator.iter)
             return self._value(e.elt)
+        if isinstance(e, ast.DictComp):
+            for generator in e.generators:
+                self._iterate(generator.target, generator.iter)
+            self._value(e.key)
+            return self._value(e.value)
         for child in ast.iter_child_nodes(e):
             if isinstance(child, ast.expr):
                 self._value(child)
@@ -105,6 +115,8 @@ class ExpressionTypes(CallTypes):
             elif source.func.id == "zip" and len(source.args) == len(target.elts):
                 for element, part in zip(target.elts, source.args, strict=True):
                     self._iterate(element, part)
+        elif _is_items(source) and isinstance(target, ast.Tuple) and len(target.elts) == 2:
+            self._iterate(target.elts[1], source.func.value)  # type: ignore[attr-defined]
         elif value.half and not value.module:
             self._assign(target, value.tensor)
         elif isinstance(target, ast.Name):
@@ -173,6 +185,10 @@ class ExpressionTypes(CallTypes):
             result = FP32  # reciprocal
         self._note(e, name, (left, right), result)
         return result
+
+
+def _is_items(source: ast.expr) -> bool:
+    return isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute) and source.func.attr == "items"
 
 
 def _target_names(target: ast.expr) -> set[str]:

@@ -7,10 +7,11 @@ is the result of a softmax or sigmoid.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from deploychain.audit.astnames import UNKNOWN, Ref, Scope, last_name, returns, strip_module_calls
 from deploychain.audit.context import Context
-from deploychain.audit.values import words
+from deploychain.audit.values import LOWER_LAYERS, words
 
 REDUCERS = words("sum nansum mean cumsum")
 SELECTING = words(
@@ -126,7 +127,7 @@ def bounded(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
         if not queue:
             break
         current = queue.pop()
-        for node in ast.walk(current):
+        for node in _walk(ctx, current, scope):
             name = last_name(node.func) if isinstance(node, ast.Call) else ""
             if name in _SHIFTING or ("max" in name and "softmax" not in name) or isinstance(node, ast.Compare):
                 return True
@@ -142,6 +143,20 @@ def bounded(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
         pure_half = "autocast" not in ctx.text and bool(ctx.walk.half_calls)
         return scale <= (_MAX_FP16 if pure_half else _MAX_FP32)
     return _negative(latest(ctx, expr, scope).expr)
+
+
+def _walk(ctx: Context, expr: ast.expr, scope: Scope) -> Iterator[ast.AST]:
+    """The parts of an expression, without what a linear layer or convolution is fed with: it bounds nothing."""
+    stack: list[ast.AST] = [expr]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute | ast.Name):
+            made = ctx.symbols.resolve(node.func, scope) if node.args else []
+            names = [last_name(r.expr.func) if isinstance(r.expr, ast.Call) else "" for r in made]
+            if names and all(n in LOWER_LAYERS for n in names):
+                continue
+        yield node
+        stack.extend(ast.iter_child_nodes(node))
 
 
 def _factor(ctx: Context, node: ast.BinOp, scope: Scope) -> float:

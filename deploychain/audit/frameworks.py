@@ -12,10 +12,12 @@ from deploychain.audit.symbols import Symbols
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """An autocast region as far as the code tells. dtype "?" is fp16 or bf16; `enabled` None is decided at run time."""
+    """An autocast region as far as the code tells. dtype "?" is fp16 or bf16, "own" that of a model or tensor;
+    `enabled` None is decided at run time.
+    """
 
     device: str  # cuda | cpu | other | ?
-    dtype: str  # fp16 | bf16 | fp32 | ?
+    dtype: str  # fp16 | bf16 | fp32 | own | ?
     enabled: bool | None
     node: ast.AST
     framework: str = ""  # "Lightning", "Accelerate", ... where no autocast is written in the code
@@ -24,6 +26,11 @@ class Region:
     def half(self) -> bool:
         """Ops on the lower-precision list may run in fp16 or bf16 here."""
         return self.enabled is not False and self.dtype in ("fp16", "bf16", "?")
+
+    @property
+    def wide(self) -> bool:
+        """Ops of both lists run in fp32 here: a float32 region is active on CUDA (elsewhere it disables itself)."""
+        return self.enabled is not False and self.dtype == "fp32" and self.device == "cuda"
 
     @property
     def fp16(self) -> bool:

@@ -85,6 +85,9 @@ class Index:
         self.calls = cast("list[ast.Call]", kinds.get(ast.Call, []))
         self.calls.sort(key=lambda c: (c.lineno, c.col_offset))
 
+    def add_call_site(self, call: ast.Call) -> None:
+        self._call_sites.setdefault(last_name(call.func), []).append(call)
+
     def _declare(self, node: Any, scope: Scope, made: Scope) -> None:
         if isinstance(node, ast.ClassDef):
             self.classes.setdefault(node.name, made)

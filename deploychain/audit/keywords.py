@@ -1,11 +1,11 @@
-"""Keywords that a call gets out of a dictionary: `f(**SETTINGS)`."""
+"""Arguments that a call gets from elsewhere: out of a dictionary, or of a partial function."""
 
 from __future__ import annotations
 
 import ast
 from typing import TYPE_CHECKING
 
-from deploychain.audit.astnames import Scope, dotted
+from deploychain.audit.astnames import Scope, dotted, last_name
 
 if TYPE_CHECKING:
     from deploychain.audit.symbols import Symbols
@@ -22,6 +22,25 @@ def write_out_keywords(symbols: Symbols) -> None:
                 known = _written(symbols, keyword.value, symbols.scope(call)) if keyword.arg is None else None
                 written += [keyword] if known is None else known
             call.keywords = written
+
+
+def write_out_partials(symbols: Symbols) -> None:
+    """`norm(x)` after `norm = partial(F.normalize, eps=1e-10)`: `F.normalize(x, eps=1e-10)`."""
+    if "partial" not in symbols.source.text:
+        return
+    for call in symbols.calls:
+        text = dotted(call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
+        bindings = symbols.bindings(text, symbols.scope(call)) if text is not None else []
+        only = len(bindings) == 1 and not bindings[0].loop and bindings[0].place is None
+        made = bindings[0].value if only else None
+        if not isinstance(made, ast.Call) or last_name(made.func) != "partial" or not made.args:
+            continue
+        home = bindings[0].scope
+        if home is symbols.module or home is symbols.scope(call):
+            own = {k.arg for k in call.keywords}
+            call.func, call.args = made.args[0], [*made.args[1:], *call.args]
+            symbols.add_call_site(call)
+            call.keywords = [*(k for k in made.keywords if k.arg is None or k.arg not in own), *call.keywords]
 
 
 def _written(symbols: Symbols, expr: ast.expr, scope: Scope) -> list[ast.keyword] | None:

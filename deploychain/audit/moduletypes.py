@@ -56,6 +56,7 @@ class ModuleTypes:
         self._frames: dict[int, dict[str, Value]] = {}  # names of the functions that are being run, by scope
         self._kept: dict[tuple[int, str], list[Value]] = {}  # class and attribute -> what instances were given
         self._wrapped: dict[str, Region] = {}  # name -> region that its forward was wrapped in
+        self._default = FP32  # of new tensors
         self._scope: Scope = symbols.module
         self._no_grad = False
         self._returned: list[Value] = []
@@ -100,7 +101,8 @@ class ModuleTypes:
         made = strip_module_calls(expr)
         if isinstance(made, ast.Call):
             name = self.symbols.qual(made.func, self._scope) or ""
-            return name.startswith(("torch.nn.", "torchvision.models.", "timm.create_model", "torch.hub.load"))
+            made_by = ("torch.nn.", "torchvision.models.", "timm.create_model", "torch.hub.load")
+            return name.startswith(made_by) and not name.startswith("torch.nn.functional.")
         text = dotted(made)
         return text is not None and self._acts_as_model(text.rpartition(".")[2])
 
@@ -133,7 +135,8 @@ class ModuleTypes:
         if attribute in self._tensors(cls):
             return own.tensor  # a parameter or buffer
         bindings = self.symbols.bindings(f"self.{attribute}", self._scope)
-        if not bindings or any(isinstance(b.value, ast.Call) and _constructs(b.value) for b in bindings):
+        given = any(isinstance(b.value, ast.Name) for b in bindings) and self._acts_as_model(attribute)
+        if not bindings or given or any(isinstance(b.value, ast.Call) and _constructs(b.value) for b in bindings):
             return Value(own.dtype, own.sure, own.via, module=True)
         return kept
 
@@ -156,22 +159,24 @@ class ModuleTypes:
 
     def _module_call(self, call: ast.Call, own: Value, args: tuple[Value, ...]) -> Value | None:
         """`module(x)` where the file shows what the module is: one of its classes, a layer of torch, a container."""
+        several = isinstance(call.func, ast.Subscript)  # any of the elements may be run
+        results: list[Value] = []
         for ref in self._constructions(call.func, own):
             result = self._apply(ref, own, call, args)
             if result is not None:
-                return result
-        return None
+                results.append(result)
+                if not several:
+                    break
+        return join(results) if results else None
 
     def _constructions(self, func: ast.expr, own: Value) -> list[Ref]:
+        if isinstance(func, ast.Subscript) and not isinstance(func.slice, ast.Constant):
+            return self._every_kind(func.value)
         if own.made is not None:
             return [own.made]
         if isinstance(func, ast.Name) and func.id == "self":
             cls = self.symbols.class_of(self._scope)
             return [Ref(ast.Call(ast.Name(cls.name, ast.Load()), [], []), cls)] if cls is not None else []
-        if isinstance(func, ast.Subscript):
-            element = self._element(func.value)
-            if element is not None:
-                return [element]
         if isinstance(func, ast.Call):
             return [Ref(func, self._scope)]
         cls = self.symbols.instance_class(func, self._scope)
@@ -179,6 +184,16 @@ class ModuleTypes:
         if cls is not None and not any(isinstance(r.expr, ast.Call) for r in refs):
             return [Ref(ast.Call(ast.Name(cls.name, ast.Load()), [], []), cls)]
         return [r for r in refs if isinstance(r.expr, ast.Call)]
+
+    def _every_kind(self, expr: ast.expr) -> list[Ref]:
+        """One module of each class that a list or dictionary of modules holds."""
+        found: dict[str, Ref] = {}
+        for ref in self.symbols.resolve(expr, self._scope):
+            for element in self._elements(ref, 3):
+                made = strip_module_calls(element.expr)
+                if isinstance(made, ast.Call) and len(found) < 8:
+                    found.setdefault(last_name(made.func), Ref(made, element.scope))
+        return list(found.values())
 
     def _element(self, expr: ast.expr) -> Ref | None:
         """One module of a list of modules: of a ModuleList, a list or a tuple, written out or in a comprehension."""
@@ -201,8 +216,9 @@ class ModuleTypes:
         if isinstance(e, ast.Starred):
             yield from self._elements(ref._replace(expr=e.value), depth - 1)
             return
-        if isinstance(e, ast.ListComp | ast.GeneratorExp):
-            yield from self._elements(ref._replace(expr=e.elt), depth - 1)
+        if isinstance(e, ast.ListComp | ast.GeneratorExp | ast.DictComp):
+            held = e.value if isinstance(e, ast.DictComp) else e.elt
+            yield from self._elements(ref._replace(expr=held), depth - 1)
             return
         if isinstance(e, ast.Dict):
             for value in e.values:
@@ -304,7 +320,7 @@ class ModuleTypes:
 
     def _layer_result(self, layer: str, own: Value, call: ast.Call, args: tuple[Value, ...]) -> Value:
         region = self._region
-        active = region is not None and region.half
+        active = region is not None and (region.half or region.wide)
         bounded = layer in _BOUNDED
         if layer in LOWER_LAYERS:
             return Value(own.dtype, True, call) if own.half and own.module and not active else self._lower(call, args)
@@ -320,7 +336,9 @@ class ModuleTypes:
     def _lower(self, node: ast.AST, args: tuple[Value, ...] = ()) -> Value:
         region = self._region
         if region is not None and region.half:
-            return Value(in_region(region.dtype), region.enabled is True or region.dtype == "fp32", node)
+            return Value(in_region(region.dtype), region.enabled is True, node)
+        if region is not None and region.wide:
+            return FP32
         half = [a for a in args if a.half]
         if half and all(a.half or a.dtype in ("scalar", "other") for a in args):
             return half[0].tensor

@@ -23,7 +23,7 @@ from deploychain.audit.astnames import (
 from deploychain.audit.configs import Configs, annotation_name
 from deploychain.audit.constants import Constants
 from deploychain.audit.index import Index
-from deploychain.audit.keywords import write_out_keywords
+from deploychain.audit.keywords import write_out_keywords, write_out_partials
 from deploychain.audit.sources import Source
 
 
@@ -41,6 +41,7 @@ class Symbols(Index):
         self.constants = Constants(self)
         self.const = self.constants.value
         self.default = self.constants.default
+        write_out_partials(self)
         write_out_keywords(self)
 
     def qual(self, expr: ast.AST, scope: Scope | None = None, depth: int = 0) -> str | None:
@@ -74,6 +75,9 @@ class Symbols(Index):
             items = self._resolve_item(expr, scope, 4, frozenset())
             if len(items) == 1 and isinstance(items[0].expr, ast.Name | ast.Attribute):
                 return self.qual(items[0].expr, items[0].scope, depth + 1)
+        if isinstance(expr, ast.Call) and last_name(expr.func) == "getattr" and len(expr.args) > 1:
+            base, leaf = self.qual(expr.args[0], scope, depth), self.const(expr.args[1], scope)
+            return canonical(f"{base}.{leaf}") if base and isinstance(leaf, str) and len(expr.args) == 2 else None
         return None
 
     def local_function(self, func: ast.expr, scope: Scope) -> Scope | None:
@@ -87,11 +91,13 @@ class Symbols(Index):
         if not candidates:
             return None
         if isinstance(func.value, ast.Name) and func.value.id in ("self", "cls"):
-            for cls in self.bases(self._class_of(scope)):
+            own = self._class_of(scope)
+            for cls in self.bases(own):
                 for candidate in candidates:
                     if candidate.owner is cls:
-                        return candidate
-            return None
+                        written = self._of_subclass(own, candidates) if _left_open(candidate) else None
+                        return written or candidate
+            return self._of_subclass(own, candidates)
         if isinstance(func.value, ast.Call) and last_name(func.value.func) == "super":
             return None
         cls_scope = self.instance_class(func.value, scope)
@@ -101,6 +107,14 @@ class Symbols(Index):
                     if candidate.owner is cls:
                         return candidate
         return None
+
+    def _of_subclass(self, cls: Scope | None, candidates: list[Scope]) -> Scope | None:
+        """The method that the one subclass in this file has, of those that a base class calls and leaves open."""
+        found = [
+            c for c in candidates
+            if cls is not None and c.owner is not cls and any(base is cls for base in self.bases(c.owner))
+        ]  # fmt: skip
+        return found[0] if len(found) == 1 else None
 
     def instance_class(self, expr: ast.expr, scope: Scope) -> Scope | None:
         """The class of this file that an expression is an instance of, where that is clear."""
@@ -231,6 +245,8 @@ class Symbols(Index):
         if isinstance(expr, ast.Call):
             returned = self._resolve_call(expr, scope, depth, seen)
             return returned or [Ref(expr, scope)]
+        if isinstance(expr, ast.Subscript) and isinstance(expr.value, ast.Dict | ast.Call):  # `{"bce": ...}[name]`
+            return self._resolve_item(expr, scope, depth, seen) or [Ref(expr, scope)]
         return [Ref(expr, scope)]
 
     def _all(self, values: tuple[ast.expr, ...], scope: Scope, depth: int, seen: frozenset[int]) -> list[Ref]:
@@ -280,7 +296,7 @@ class Symbols(Index):
     def _resolve_item(self, expr: ast.Subscript, scope: Scope, depth: int, seen: frozenset[int]) -> list[Ref]:
         """`LOSSES["bce"]` of a dict, or of an nn.ModuleDict made from one."""
         key = expr.slice.value if isinstance(expr.slice, ast.Constant) else None
-        if isinstance(expr.slice, ast.Name | ast.Attribute) and depth > 2:
+        if isinstance(expr.slice, ast.Name | ast.Attribute | ast.Subscript) and depth > 2:
             key = self.const(expr.slice, scope, 2)  # `LOSSES[args.loss]` with the default of the argument
         base = expr.value
         if isinstance(base, ast.Call) and last_name(base.func) == "ModuleDict" and base.args:
@@ -364,6 +380,14 @@ class Symbols(Index):
 def _is_property(method: Scope) -> bool:
     decorators = getattr(method.node, "decorator_list", ())
     return any(last_name(d) in ("property", "cached_property") for d in decorators)
+
+
+def _left_open(function: Scope) -> bool:
+    """`raise NotImplementedError`, `pass` or only a docstring."""
+    return all(
+        isinstance(s, ast.Raise | ast.Pass) or (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))
+        for s in function.body
+    )
 
 
 def _held(expr: ast.expr) -> list[ast.expr]:

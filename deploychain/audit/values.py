@@ -108,6 +108,10 @@ class Seen:
     root: object = None  # Scope of the function, called by nothing in the file, whose run led here
 
 
+# What a tokenizer returns is of integers.
+INTEGER_NAME = re.compile(r"^(attention_mask|input_ids|token_type_ids|position_ids|special_tokens_mask)$")
+
+
 def in_region(dtype: str) -> str:
     return {"fp16": "fp16", "bf16": "bf16"}.get(dtype, "half")
 

@@ -7,7 +7,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from deploychain.audit.astnames import Ref, Scope, dotted, last_name
+from deploychain.audit.astnames import Ref, Scope, dotted, last_name, returns
 from deploychain.audit.context import NOTE, Context
 from deploychain.audit.finding import Finding
 from deploychain.audit.formulas import latest
@@ -80,8 +80,12 @@ def latest_before(ctx: Context, target: ast.expr, line: int, scope: Scope) -> as
     return max(made, key=lambda v: v.lineno) if made else None
 
 
-def _product(ctx: Context, expr: ast.expr, scope: Scope) -> tuple[ast.expr, ast.expr] | None:
+def _product(ctx: Context, expr: ast.expr, scope: Scope, depth: int = 1) -> tuple[ast.expr, ast.expr] | None:
     e = latest(ctx, expr, scope).expr
+    function = ctx.symbols.local_function(e.func, scope) if isinstance(e, ast.Call) else None
+    values = returns(function) if function is not None else []
+    if function is not None and function is not scope and len(values) == 1:  # `self.scores(q, k) * self.scale`
+        return _product(ctx, values[0], function, depth - 1) if depth else None
     pair: tuple[ast.expr, ast.expr] | None = None
     if isinstance(e, ast.BinOp) and isinstance(e.op, ast.MatMult):
         pair = e.left, e.right

@@ -27,7 +27,7 @@ def _losses(ctx: Context) -> Iterator[Finding]:
         if (
             seen.region is not None
             and (seen.region.half or seen.region.enabled is not False)
-            and seen.region.dtype != "fp32"
+            and (seen.region.dtype != "fp32" or seen.region.wide)
         ):
             continue
         name, constructor = loss

@@ -54,8 +54,9 @@ def _judge(ctx: Context, seen: Seen) -> Iterator[Finding]:
             eps = ctx.symbols.const(bound, scope)
             if _vanishes(eps):
                 yield _finding(ctx, seen, call, eps, seen.args[0])
-        elif leaf in _MAXIMA and len(seen.args) > 1:
-            for value, other in ((seen.args[0], call.args[-1]), (seen.args[1], call.args[0])) if call.args else ():
+        elif (leaf in _MAXIMA and len(seen.args) > 1 and call.args) or (leaf == "where" and len(call.args) == 3):
+            first = 1 if leaf == "where" else 0
+            for value, other in ((seen.args[first], call.args[-1]), (seen.args[first + 1], call.args[first])):
                 eps = _constant_tensor(ctx, other, scope)
                 if _vanishes(eps) and _is_fp16(value):
                     yield _finding(ctx, seen, call, eps, value)
@@ -67,8 +68,8 @@ def _judge(ctx: Context, seen: Seen) -> Iterator[Finding]:
             leaf in _EPS_FUNCTIONS
             and not seen.name.startswith("torchvision.")
             and seen.args
-            and seen.args[0].dtype == "fp16"
-            and seen.args[0].sure
+            and (seen.args[0].sure or (seen.region is not None and seen.region.half))
+            and _is_fp16(seen.args[0])
         ):
             if seen.region is not None and seen.region.half and seen.region.cuda:
                 return  # on the FP32 list of CUDA autocast

@@ -21,7 +21,7 @@ def check(ctx: Context) -> Iterator[Finding]:
             region is None
             or region.enabled is False
             or not region.cuda
-            or region.dtype == "fp32"
+            or (region.dtype == "fp32" and not region.wide)  # (a float32 region of CUDA is active, and raises as well)
             or id(seen.node) in done
         ):
             continue

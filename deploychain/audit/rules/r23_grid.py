@@ -6,13 +6,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from deploychain.audit.astnames import Scope
+from deploychain.audit.astnames import Ref, Scope, argument, last_name
 from deploychain.audit.context import WARNING, Context, Rule
 from deploychain.audit.finding import Finding
 from deploychain.audit.values import Seen
 
 SMALL_MAP = 256  # coordinate error 0.03 pixels at width 256, 0.23 at 1920
 
+_KEEP_SIZE = ("half", "to", "cuda", "float", "contiguous", "detach", "clone", "type")
 _SAMPLERS = frozenset({"grid_sample", "affine_grid", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d"})
 
 
@@ -55,6 +56,10 @@ def _small(ctx: Context, call: ast.Call, leaf: str) -> bool:
         size = ctx.symbols.const(call.args[1], scope)
         if isinstance(size, list) and len(size) >= 4 and all(isinstance(v, int) for v in size[2:]):
             return bool(max(size[2:]) <= SMALL_MAP)
+    if leaf != "affine_grid" and call.args:
+        sides = [_size(ctx, r) for r in ctx.symbols.resolve(call.args[0], scope)]
+        if sides and all(0 < side <= SMALL_MAP for side in sides):
+            return True
     if leaf != "affine_grid" and len(call.args) > 1:
         for ref in ctx.symbols.resolve(call.args[1], scope):
             for node in ast.walk(ref.expr):
@@ -68,6 +73,26 @@ def _small(ctx: Context, call: ast.Call, leaf: str) -> bool:
                     if numbers and len(numbers) == len(flat):
                         return max(numbers) <= SMALL_MAP
     return False
+
+
+def _size(ctx: Context, image: Ref) -> int:
+    """The larger side of an image that is made or resized with numbers, 0 where it is not known."""
+    e = image.expr
+    while isinstance(e, ast.Call) and isinstance(e.func, ast.Attribute) and e.func.attr in _KEEP_SIZE:
+        e = e.func.value
+    if not isinstance(e, ast.Call):
+        return 0
+    name = last_name(e.func)
+    if name in ("interpolate", "resize"):
+        given = argument(e, 1, "size")
+        size = ctx.symbols.const(given, image.scope)
+    elif name in ("rand", "randn", "zeros", "ones", "empty", "full"):
+        given = e.args[0] if len(e.args) == 1 or name == "full" else ast.List(e.args, ast.Load())
+        size = ctx.symbols.const(given, image.scope)
+    else:
+        return 0
+    numbers = size[-2:] if isinstance(size, list) else [size]
+    return max(numbers) if all(isinstance(n, int) for n in numbers) else 0
 
 
 RULE = Rule(
