@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator
 from typing import Protocol
 
+from deploychain.audit import documents
 from deploychain.audit.astnames import Ref, Scope, dotted, keyword, last_name
 
 _NAMESPACES = frozenset(
@@ -57,6 +58,7 @@ class Configs:
     def __init__(self, names: Names) -> None:
         self.names = names
         self._options: dict[str, Ref] | None = None
+        self._documents: dict[int, ast.expr | None] = {}
 
     def values(self, base: ast.expr, key: str, scope: Scope, depth: int, seen: frozenset[int]) -> list[Ref]:
         """What is found under a name in what an expression may stand for; empty where nothing is known."""
@@ -104,6 +106,10 @@ class Configs:
         if name in _AS_DICT:
             made = expr.args[0] if expr.args else getattr(expr.func, "value", None)
             return self.values(made, key, holder.scope, depth - 1, seen) if isinstance(made, ast.expr) else []
+        if name in documents.READERS and expr.args:
+            document = self._document(expr, holder.scope, depth, seen)
+            if document is not None:
+                return self.held(Ref(document, holder.scope), key, depth - 1, seen)
         if name in _PARSE:
             option = self.options().get(key)
             return [option] if option is not None else []
@@ -115,6 +121,14 @@ class Configs:
         if name in _NAMESPACES and expr.args:
             return self.values(expr.args[0], key, holder.scope, depth - 1, seen)
         return []
+
+    def _document(self, call: ast.Call, scope: Scope, depth: int, seen: frozenset[int]) -> ast.expr | None:
+        """The mapping that a YAML or JSON text of the file holds."""
+        if id(call) not in self._documents:
+            texts = [r.expr for r in self.names.resolve(call.args[0], scope, depth - 1, seen)]
+            text = texts[0].value if len(texts) == 1 and isinstance(texts[0], ast.Constant) else None
+            self._documents[id(call)] = documents.read(call, text) if isinstance(text, str) else None
+        return self._documents[id(call)]
 
     def callers(self, expr: ast.expr, scope: Scope) -> list[ast.Call] | None:
         """The calls whose further keywords `kw` of `def f(x, **kw)` holds; None where it is another name."""

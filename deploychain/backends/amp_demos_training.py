@@ -331,7 +331,7 @@ def r27() -> tuple[Facts, str]:
         run("CPU tensors in a CUDA region")
         cuda_on = torch.is_autocast_enabled("cuda")
     with torch.autocast("cpu", dtype=torch.float32):
-        run("dtype=torch.float32")
+        run("dtype=torch.float32 on the CPU")
     return {
         **seen,
         "CUDA region on this machine is on": cuda_on,

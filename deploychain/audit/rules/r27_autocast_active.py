@@ -7,10 +7,11 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from deploychain.audit.amp import AUTOCASTS
-from deploychain.audit.astnames import Scope, argument, dotted, keyword, last_name
+from deploychain.audit.astnames import UNKNOWN, Ref, Scope, argument, dotted, keyword, last_name
 from deploychain.audit.context import ERROR, WARNING, Context, Rule
 from deploychain.audit.finding import Finding
 from deploychain.audit.frameworks import Region
+from deploychain.audit.rules.wide_regions import trains_in_float32
 from deploychain.audit.threads import runs_a_model, started
 from deploychain.audit.values import MODEL_NAMES, words
 
@@ -69,13 +70,26 @@ def _bad_device_type(ctx: Context) -> Iterator[Finding]:
             value = ref.expr.value if isinstance(ref.expr, ast.Constant) else None
             wrong = isinstance(value, str) and value not in _DEVICE_TYPES
             made = isinstance(ref.expr, ast.Call) and ctx.symbols.qual(ref.expr.func, ref.scope) == "torch.device"
-            if wrong or made:
+            if wrong or made or _indexed_device(ctx, ref):
                 yield ctx.finding(
                     "R27", call, ERROR,
                     f"autocast takes the device type as a word (\"cuda\"), not `{ctx.str(ref.expr)}`: this raises",
                     'torch.autocast("cuda", dtype=torch.float16)  # or device_type=device.type',
                 )  # fmt: skip
                 break
+
+
+def _indexed_device(ctx: Context, ref: Ref) -> bool:
+    """`str(torch.device("cuda:0"))`: the word with the number of the GPU."""
+    call = ref.expr
+    if not isinstance(call, ast.Call) or last_name(call.func) != "str" or len(call.args) != 1:
+        return False
+    for made in ctx.symbols.resolve(call.args[0], ref.scope):
+        if isinstance(made.expr, ast.Call) and ctx.symbols.qual(made.expr.func, made.scope) == "torch.device":
+            names = [r.expr for a in made.expr.args[:1] for r in ctx.symbols.resolve(a, made.scope)]
+            if len(made.expr.args) > 1 or any(":" in str(getattr(n, "value", "")) for n in names):
+                return True
+    return False
 
 
 def _regions(ctx: Context) -> Iterator[Finding]:
@@ -109,16 +123,10 @@ def _region(
     if scope not in devices:
         devices[scope] = _devices(ctx, [scope, ctx.symbols.module]) or _devices(ctx, _around(ctx, scope))
     made = region.node if isinstance(region.node, ast.Call) and hasattr(region.node, "lineno") else place
-    if region.dtype in ("fp32", "fp64"):
-        if not _chosen_by_option(ctx, made):
-            wide = "float32" if region.dtype == "fp32" else "float64"
-            yield ctx.finding(
-                "R27", made, ERROR,
-                f"autocast with dtype=torch.{wide}: torch warns \"target dtype is not supported. Disabling autocast\" and casts nothing",
-                f'torch.autocast("{region.device if region.device in ("cuda", "cpu") else "cuda"}", dtype=torch.float16)',
-            )  # fmt: skip
-        return
     here = devices[scope]
+    if region.dtype in ("fp32", "fp64"):
+        yield from _wide(ctx, region, made, body, scope, here)
+        return
     if region.device in ("cpu", "other") and here == {"cuda"}:
         yield ctx.finding(
             "R27", made, ERROR,
@@ -141,6 +149,27 @@ def _region(
                 "def worker(...):\n    with torch.autocast(\"cuda\"):\n        ...",
             )  # fmt: skip
             return
+
+
+def _wide(
+    ctx: Context, region: Region, made: ast.AST, body: Sequence[ast.stmt], scope: Scope, here: set[str]
+) -> Iterator[Finding]:
+    """dtype=torch.float32: other devices than CUDA refuse it and stay off; on CUDA the region is on, in float32."""
+    wide = "float32" if region.dtype == "fp32" else "float64"
+    if _chosen_by_option(ctx, made):
+        return
+    if region.device in ("cpu", "other"):
+        yield ctx.finding(
+            "R27", made, ERROR,
+            f"autocast with dtype=torch.{wide}: torch warns \"target dtype is not supported. Disabling autocast\" and casts nothing",
+            f'torch.autocast("{region.device if region.device == "cpu" else "cuda"}", dtype=torch.bfloat16)',
+        )  # fmt: skip
+    elif (here - {"cpu"} or not here) and trains_in_float32(ctx, region, body, scope):
+        yield ctx.finding(
+            "R27", made, WARNING,
+            f"the region is on but everything runs in {wide}: mixed precision was asked for and none happens",
+            'torch.autocast("cuda", dtype=torch.float16)  # float32 is for a part of a model inside a half region',
+        )  # fmt: skip
 
 
 def _chosen_by_option(ctx: Context, call: ast.AST) -> bool:
@@ -208,7 +237,7 @@ def _frameworks(ctx: Context) -> Iterator[Finding]:
         leaf, scope = last_name(call.func), ctx.symbols.scope(call)
         if leaf not in ("Trainer", "Fabric", "Accelerator") and not leaf.endswith("TrainingArguments"):
             continue
-        given = {k.arg: ctx.symbols.const(k.value, scope) for k in call.keywords}
+        given = {k.arg: _setting(ctx, k.value, scope) for k in call.keywords}
         half = (
             given.get("precision") in (16, "16", "16-mixed")
             or given.get("mixed_precision") == "fp16"
@@ -227,6 +256,12 @@ def _frameworks(ctx: Context) -> Iterator[Finding]:
             )  # fmt: skip
 
 
+def _setting(ctx: Context, expr: ast.expr, scope: Scope) -> object:
+    """A constant, or what a configuration object holds: here also whether a switch is on."""
+    values = [r.expr.value if isinstance(r.expr, ast.Constant) else UNKNOWN for r in ctx.symbols.resolve(expr, scope)]
+    return values[0] if len(values) == 1 else ctx.symbols.const(expr, scope)
+
+
 RULE = Rule(
     id="R27",
     name="autocast-active",
@@ -235,9 +270,11 @@ RULE = Rule(
     belief="Autocast works for CUDA only; once entered it is on everywhere.",
     truth=(
         "There is autocast for cpu, xpu, hpu and more. One region covers one device type and one thread (a worker thread under an outer "
-        "region gave float32). dtype=float32 disables it with a warning; torch.cuda.amp.autocast on a machine without CUDA only warns."
+        "region gave float32). dtype=float32 disables a CPU region with a warning; a CUDA region is on with it and runs everything in float32, "
+        "which is right for a part of a model inside another region and undoes mixed precision around a training step. "
+        "torch.cuda.amp.autocast on a machine without CUDA only warns."
     ),
-    experiment="A linear layer in a region, in a thread under it, with dtype float32, and for another device type.",
+    experiment="A linear layer in a region, in a thread under it, with dtype float32 on the CPU, and for another device type.",
     bad='with torch.autocast("cpu"):\n    out = model(x.cuda())',
     good='with torch.autocast("cuda"):\n    out = model(x.cuda())',
     check=check,

@@ -1,5 +1,7 @@
 # expect: R27
 import torch
+
+
 def f(model, x):
-    with torch.autocast("cuda", dtype=torch.double):
+    with torch.autocast("cpu", dtype=torch.double):
         return model(x)

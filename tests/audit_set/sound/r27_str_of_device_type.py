@@ -1,0 +1,8 @@
+import torch
+
+device = torch.device("cuda")
+
+
+def predict(model, x):
+    with torch.no_grad(), torch.autocast(device_type=str(device), dtype=torch.bfloat16):
+        return model(x.to(device))
