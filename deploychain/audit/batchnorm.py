@@ -89,6 +89,12 @@ class BatchNorms:
                 return f"`{ref.expr.attr}`"
         return None
 
+    def by_file(self, call: ast.Call, scope: Scope) -> str | None:
+        """The architecture that a weights file is named after: `torch.load("weights/resnet50.pth")`."""
+        path = self.symbols.const(call.args[0], scope) if call.args else None
+        name = path.rpartition("/")[2] if isinstance(path, str) else ""
+        return name if _family(name) else None
+
     def of_class(self, cls: Scope) -> str | None:
         """The same for an instance of a class of this file."""
         return self._in_class(cls, None, set())
@@ -142,8 +148,8 @@ class BatchNorms:
     def _architecture(self, call: ast.Call, name: str, leaf: str, scope: Scope) -> str | None:
         if isinstance(call.func, ast.Subscript | ast.Call):
             return self._picked(call.func, scope)
-        if name.startswith("torchvision.models.") and leaf != "get_model":
-            plain = leaf.lower()
+        if name.startswith("torchvision.models.") and not name.endswith(".get_model"):
+            plain = name.rpartition(".")[2].lower()  # it may have been imported under another name
             return name if _FAMILY.match(plain) and not _NORM_FREE.search(plain) and plain != "list_models" else None
         if leaf in _FROM_NAME and name:
             if _HF.search(name.rpartition(".")[0]):
@@ -209,6 +215,8 @@ class BatchNorms:
                 return found
             for base in getattr(home.node, "bases", []):
                 name = self.symbols.qual(base, home) or ""
+                if last_name(base) in NORMS and name.startswith("torch"):
+                    return f"line {getattr(home.node, 'lineno', 0)}"
                 if name.startswith("torchvision.models.") and _family(name.rpartition(".")[2].lower()):
                     return name
         return None
@@ -313,6 +321,20 @@ def walked_module(expr: ast.expr | None) -> ast.expr | None:
 _SAYS = re.compile(r"BatchNorm|batch_?norm|running_|^\.?bn\d?\.?$")
 
 
+def names_batchnorm(test: ast.AST, symbols: Symbols) -> bool:
+    """A test that says BatchNorm, itself or by a tuple of classes that it names."""
+    parts: list[ast.AST] = [test]
+    for node in ast.walk(test):
+        if isinstance(node, ast.Call) and last_name(node.func) == "isinstance" and len(node.args) == 2:
+            parts += [r.expr for r in symbols.resolve(node.args[1], symbols.scope(node)) if r.expr is not node.args[1]]
+    return any(
+        (isinstance(n, ast.Name | ast.Attribute) and last_name(n) in NORMS)
+        or (isinstance(n, ast.Constant) and isinstance(n.value, str) and _SAYS.search(n.value) is not None)
+        for part in parts
+        for n in ast.walk(part)
+    )
+
+
 def tested_for(test: ast.AST, symbols: Symbols) -> bool | None:
     """True: the test holds for BatchNorm modules; False: for others only; None: it asks for no kind of module."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
@@ -322,17 +344,7 @@ def tested_for(test: ast.AST, symbols: Symbols) -> bool | None:
         found = [f for f in (tested_for(v, symbols) for v in test.values) if f is not None]
         return None if not found else any(found) if isinstance(test.op, ast.Or) else all(found)
     asks = any(isinstance(n, ast.Call) and last_name(n.func) in ("isinstance", "type") for n in ast.walk(test))
-    parts: list[ast.AST] = [test]
-    for node in ast.walk(test):
-        if isinstance(node, ast.Call) and last_name(node.func) == "isinstance" and len(node.args) == 2:
-            parts += [r.expr for r in symbols.resolve(node.args[1], symbols.scope(node)) if r.expr is not node.args[1]]
-    named = any(
-        (isinstance(n, ast.Name | ast.Attribute) and last_name(n) in NORMS)
-        or (isinstance(n, ast.Constant) and isinstance(n.value, str) and _SAYS.search(n.value) is not None)
-        for part in parts
-        for n in ast.walk(part)
-    )
-    if not named:
+    if not names_batchnorm(test, symbols):
         return False if asks else None
     negated = isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.NotIn | ast.IsNot | ast.NotEq)
     return not negated or ".find(" in ast.unparse(test)  # `classname.find("BatchNorm") != -1`

@@ -6,6 +6,7 @@ Names stand for the binding above them, so that `x = x.permute(1, 2, 0)` counts 
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 
 from deploychain.audit.amp import Amp
 from deploychain.audit.astnames import Ref, Scope, dotted, keyword, last_name, returns
@@ -43,9 +44,14 @@ _FLOAT32 = words("float double ToTensor to_tensor float32")
 class Images:
     """Answers about expressions that stand for images."""
 
-    def __init__(self, symbols: Symbols, amp: Amp) -> None:
+    def __init__(
+        self, symbols: Symbols, amp: Amp, transformed: Callable[[Images, ast.Call], str | None] = lambda _, __: None
+    ) -> None:
+        """`transformed`: the dtype that the result of a Compose has, for the call that makes the Compose."""
         self.symbols = symbols
         self.amp = amp
+        self._transformed = transformed
+        self._results: dict[int, str | None] = {}
 
     # -- layout -------------------------------------------------------------------------------------------------
 
@@ -178,6 +184,11 @@ class Images:
             return "fp16"
         if leaf in _FLOAT32 or self._made_by(call.func, scope, frozenset({"ToTensor"})):
             return "fp32"
+        if isinstance(call.func, ast.Name | ast.Attribute) and len(call.args) == 1:
+            for ref in self.symbols.resolve(call.func, scope):
+                made = self.result_dtype(ref.expr) if isinstance(ref.expr, ast.Call) else None
+                if made is not None:
+                    return made
         index = {"to": 0, "type": 0, "astype": 0, "convert_image_dtype": 1, "to_dtype": 1, "convert_dtype": 1}.get(leaf)
         given: list[ast.expr] = []
         if index is not None:
@@ -189,6 +200,14 @@ class Images:
                 return dtype
         return None
 
+    def result_dtype(self, compose: ast.Call) -> str | None:
+        """The dtype of what a Compose gives back; None where it leaves it alone or is none."""
+        key = id(compose)
+        if key not in self._results:
+            self._results[key] = None  # what contains itself
+            self._results[key] = self._transformed(self, compose)
+        return self._results[key]
+
     def dtype(self, expr: ast.expr, scope: Scope) -> str | None:
         """Also of `np.float16`, of a parameter with a default, and of `{Image: torch.float16, "others": None}`."""
         if isinstance(expr, ast.Dict):
@@ -198,6 +217,10 @@ class Images:
         if name.startswith("numpy."):
             return {"float16": "fp16", "half": "fp16", "float32": "fp32", "float64": "fp64"}.get(name[6:])
         made = self.amp.dtype(expr, scope)
+        if made == "?" and isinstance(expr, ast.IfExp):  # on one way at least, unless that is never taken
+            taken = self.symbols.const(expr.test, scope)
+            ways = [expr.body, expr.orelse] if not isinstance(taken, bool) else [expr.body if taken else expr.orelse]
+            return "fp16" if "fp16" in {self.dtype(way, scope) for way in ways} else made
         if made == "?" and isinstance(expr, ast.Name):
             function = self.symbols.parameter_scope(expr.id, scope)
             default = parameter_default(function, expr.id) if function is not None else None

@@ -10,8 +10,9 @@ from deploychain.audit.astnames import Scope, dotted, keyword, last_name
 from deploychain.audit.batchnorm import BatchNorms
 from deploychain.audit.context import Context
 
-_STATISTIC = re.compile(r"running_(mean|var)?$|running_(mean|var)\b|running_(stat|\(|\[)")
+_STATISTIC = re.compile(r"running_(mean|var)?$|running_(mean|var)\b|running_(stat|\(|\[)|^\.?running$")
 _SELECTS = re.compile(r"bn|norm|weight|ndim|dim\(\)|in keep")
+_LOADS = ("load", "load_file", "load_state_dict_from_url")
 _TABLES = ("items", "state_dict", "named_buffers", "buffers", "values")
 
 
@@ -70,7 +71,7 @@ def casts(ctx: Context, expr: ast.AST) -> ast.Call | None:
 def halved_statistics(ctx: Context, norms: BatchNorms) -> Iterator[tuple[ast.AST, str]]:
     """Where statistics are stored in float16, and what is."""
     yield from _by_attribute(ctx)
-    if "running_" in ctx.text:
+    if "running" in ctx.text:
         yield from _by_key(ctx)
     yield from _whole_tables(ctx, norms)
 
@@ -214,15 +215,45 @@ def _table_of(ctx: Context, norms: BatchNorms, expr: ast.expr) -> str | None:
     queue: list[tuple[ast.AST, Scope]] = [(expr, ctx.symbols.scope(expr))]
     for _ in range(8):
         if not queue:
-            return None
+            break
         node, scope = queue.pop(0)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             if node.func.attr in ("state_dict", "named_buffers", "buffers"):
                 return norms.where(node.func.value, scope)
-            if node.func.attr in _TABLES or node.func.attr == "copy":
+            if node.func.attr in _TABLES or node.func.attr in ("copy", "keys"):
                 queue.append((node.func.value, scope))
+            elif node.func.attr in _LOADS and (named := norms.by_file(node, scope)) is not None:
+                return named
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1:
             queue.append((node.args[0], scope))
         elif isinstance(node, ast.Name | ast.Attribute):
             queue += [(r.expr, r.scope) for r in ctx.symbols.resolve(node, scope) if r.expr is not node]
+    return _spoken_of(ctx, expr)
+
+
+def _spoken_of(ctx: Context, table: ast.expr) -> str | None:
+    """A state dict whose running statistics are counted or looked up elsewhere, and not to leave them out."""
+    if "running_" not in ctx.text or not _is_weights(table):
+        return None
+    for node in ctx.symbols.nodes(ast.Compare, ast.Call):
+        words = [node.left] if isinstance(node, ast.Compare) else node.args
+        said = any(
+            isinstance(w, ast.Constant) and isinstance(w.value, str) and _STATISTIC.search(w.value) for w in words
+        )
+        if said and not _decides(ctx, node):
+            return f"line {node.lineno}"
     return None
+
+
+def _is_weights(table: ast.expr) -> bool:
+    names = [last_name(n).lower() for n in ast.walk(table) if isinstance(n, ast.Name | ast.Attribute)]
+    return any(n in ("sd", "weights", "ckpt", "checkpoint", "params") or "state" in n for n in names)
+
+
+def _decides(ctx: Context, node: ast.AST) -> bool:
+    """The test chooses what happens to a tensor: it is no count and no assert."""
+    while (parent := ctx.symbols.parent.get(node)) is not None and not isinstance(node, ast.stmt):
+        if isinstance(parent, ast.Call) and last_name(parent.func) in ("sum", "any", "len", "print"):
+            return False
+        node = parent
+    return not isinstance(node, ast.Assert | ast.Expr)

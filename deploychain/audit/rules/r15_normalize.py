@@ -12,7 +12,7 @@ from deploychain.audit.astnames import Scope, dotted, last_name
 from deploychain.audit.context import ERROR, WARNING, Context, Rule
 from deploychain.audit.finding import Finding
 from deploychain.audit.images import CHW, HWC, Images
-from deploychain.audit.rules.transform_lists import COMPOSES, composed, normalises_first, step_dtype
+from deploychain.audit.rules.transform_lists import COMPOSES, composed, last_dtype, normalises_first, step_dtype
 from deploychain.audit.rules.worker_constants import cuda_in_workers
 
 # Means of the training sets that images are usually normalised with (ImageNet, as numbers up to 255 too, CLIP).
@@ -43,7 +43,7 @@ class Normalisation(NamedTuple):
 
 
 def check(ctx: Context) -> Iterator[Finding]:
-    images = Images(ctx.symbols, ctx.amp)
+    images = Images(ctx.symbols, ctx.amp, lambda images, call: last_dtype(ctx, images, call))
     yield from _compose(ctx, images)
     done: set[int] = set()
     yield from _called_on_half(ctx, images, done)

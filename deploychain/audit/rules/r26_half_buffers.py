@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from deploychain.audit.astnames import Scope, keyword, last_name
-from deploychain.audit.batchnorm import NORMS, BatchNorms, tested_for
+from deploychain.audit.batchnorm import NORMS, BatchNorms, names_batchnorm, tested_for
 from deploychain.audit.context import WARNING, Context, Rule
 from deploychain.audit.finding import Finding
 from deploychain.audit.rules.half_statistics import halved_statistics, is_half
@@ -48,6 +48,7 @@ def check(ctx: Context) -> Iterator[Finding]:
             lines.add(call.lineno)
             yield _finding(ctx, call, where)
     yield from _whole_run(ctx, norms, restored)
+    yield from _by_default(ctx, norms, restored)
     for node, what in halved_statistics(ctx, norms):
         if getattr(node, "lineno", 0) not in lines:
             lines.add(getattr(node, "lineno", 0))
@@ -61,6 +62,9 @@ def _made_half(ctx: Context, call: ast.Call, scope: Scope) -> ast.expr | None:
             return call.func.value if is_half(ctx, call.args[0].body, scope) else None
         if call.func.attr in ("half", "to", "type"):
             return call.func.value if is_half(ctx, call, scope) else None
+        if call.func.attr == "init_inference" and call.args:  # DeepSpeed casts the module
+            dtype = keyword(call, "dtype")
+            return call.args[0] if dtype is not None and ctx.amp.dtype(dtype, scope) == "fp16" else None
     name = ctx.symbols.qual(call.func, scope) or ""
     dtype = keyword(call, "dtype", "torch_dtype")
     if dtype is None or not (
@@ -84,22 +88,62 @@ def _whole_run(ctx: Context, norms: BatchNorms, restored: bool) -> Iterator[Find
                 break
 
 
+def _by_default(ctx: Context, norms: BatchNorms, restored: bool) -> Iterator[Finding]:
+    """`torch.set_default_dtype(torch.float16)`: modules that are made after it get float16 buffers."""
+    if restored or "set_default_" not in ctx.text:
+        return
+    changes = list(ctx.calls("torch.set_default_dtype", "torch.set_default_tensor_type"))
+    for call, scope in changes:
+        if not call.args or ctx.amp.dtype(call.args[0], scope) != "fp16":
+            continue
+        until = min((c.lineno for c, _ in changes if c.lineno > call.lineno), default=1 << 30)
+        for made in ctx.symbols.calls:
+            same = call.lineno < made.lineno < until and ctx.symbols.scope(made) is scope
+            where = norms.where(made, scope) if same else None
+            if where is not None:
+                yield _finding(ctx, call, where)
+                break
+
+
 def _chosen(ctx: Context, call: ast.Call) -> bool | None:
-    """`if isinstance(m, nn.BatchNorm2d): m.half()`: True where the tests around choose BatchNorm, False where they leave it out."""
+    """`if isinstance(m, nn.BatchNorm2d): m.half()`: True where the tests around choose BatchNorm, False where they leave it out.
+
+    None where they say nothing of it: what is no FSDP module may hold BatchNorm or not.
+    """
     node: ast.AST | None = call
-    found: bool | None = None
     while node is not None and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         parent = ctx.symbols.parent.get(node)
+        found: list[bool | None] = []
         if isinstance(parent, ast.If | ast.IfExp) and node is not parent.test:
-            asked = tested_for(parent.test, ctx.symbols)
-            if asked is not None:
-                below = parent.body if isinstance(parent.body, list) else [parent.body]
-                return asked if node in below else not asked
+            below = parent.body if isinstance(parent.body, list) else [parent.body]
+            found.append(_holds(ctx, parent.test, node in below))
         if isinstance(parent, ast.ListComp | ast.GeneratorExp):
-            for test in (t for g in parent.generators for t in g.ifs):
-                found = tested_for(test, ctx.symbols) if found is None else found
+            found += [_holds(ctx, t, True) for g in parent.generators for t in g.ifs]
+        if isinstance(node, ast.stmt):
+            found += _left_before(ctx, node, parent)
+        chosen = [f for f in found if f is not None]
+        if chosen:
+            return all(chosen)
         node = parent
-    return found
+    return None
+
+
+def _holds(ctx: Context, test: ast.expr, holds: bool) -> bool | None:
+    """Whether what comes here, with a test that held or did not, is BatchNorm for sure, never, or as may be."""
+    asked = tested_for(test, ctx.symbols)
+    if asked is None:
+        return None
+    return False if asked is not holds else True if names_batchnorm(test, ctx.symbols) else None
+
+
+def _left_before(ctx: Context, node: ast.stmt, parent: ast.AST | None) -> Iterator[bool | None]:
+    """`if isinstance(m, nn.BatchNorm2d): continue` above, in a loop or in a function."""
+    body = getattr(parent, "body", None)
+    for above in body[: body.index(node)] if isinstance(body, list) and node in body else ():
+        if not isinstance(above, ast.If) or above.orelse or not isinstance(above.body[-1], ast.Continue | ast.Return):
+            continue
+        if tested_for(above.test, ctx.symbols):
+            yield False
 
 
 def _finding(ctx: Context, call: ast.Call, where: str) -> Finding:

@@ -111,6 +111,8 @@ def step_dtype(ctx: Context, images: Images, step: Ref) -> str | None:
         return dtype if dtype in ("fp16", "fp32", "bf16") else None
     if name in ("ToTensor", "ToTensorV2"):
         return "fp32"
+    if name in COMPOSES:
+        return images.result_dtype(expr)
     if name == "Lambda" and expr.args:
         return _results_dtype(ctx, images, expr.args[0], scope)
     if name == "partial" and expr.args and last_name(expr.args[0]) in _CASTS:
@@ -132,6 +134,9 @@ def _results_dtype(ctx: Context, images: Images, function: ast.expr, scope: Scop
         return "fp16"
     if isinstance(function, ast.Lambda):
         return _of_values(images, [Ref(function.body, scope)])
+    for ref in ctx.symbols.resolve(function, scope):  # half = partial(convert_image_dtype, dtype=torch.half)
+        if isinstance(ref.expr, ast.Call) and last_name(ref.expr.func) == "partial":
+            return step_dtype(ctx, images, ref)
     found = ctx.symbols.local_function(function, scope)
     return _of_values(images, [Ref(v, found) for v in returns(found)]) if found is not None else None
 
@@ -143,6 +148,15 @@ def _of_values(images: Images, values: list[Ref]) -> str | None:
         if isinstance(value.expr, ast.Call) and images.cast(value.expr, value.scope) == "fp32":
             return "fp32"
     return None
+
+
+def last_dtype(ctx: Context, images: Images, call: ast.Call) -> str | None:
+    """The dtype of what a Compose gives back; None where no step of it sets one."""
+    found: str | None = None
+    if last_name(call.func) in COMPOSES and call.args:
+        for step in steps(ctx, call):
+            found = step_dtype(ctx, images, step) or found
+    return found
 
 
 def normalises_first(ctx: Context, images: Images, call: ast.Call) -> bool:
