@@ -12,6 +12,16 @@ _HOOK = re.compile(r"_?(on|after|before|pre|post)_|.*_(hook|callback)$|.*_(start
 _MOST = 4  # a table with more entries says nothing about one call
 
 
+def runs(symbols: Symbols, call: ast.Call, scope: Scope) -> Scope | None:
+    """The function of this file that a call runs, `__call__` of an object among them."""
+    found = symbols.local_function(call.func, scope)
+    if found is None and "__call__" in symbols.functions and dotted(call.func) is not None:
+        cls = symbols.instance_class(call.func, scope)
+        own = [f for f in symbols.functions["__call__"] if f.owner is not None and f.owner is cls]
+        return own[0] if own else None
+    return found
+
+
 def callees(symbols: Symbols, func: ast.expr, scope: Scope) -> list[Ref]:
     """The functions that a call expression may run, each as a name that means something in its scope.
 

@@ -39,7 +39,7 @@ def periodic(test: ast.expr, symbols: Symbols, scope: Scope) -> bool:
 
 
 def written_out(test: ast.expr, symbols: Symbols, scope: Scope) -> ast.expr:
-    """What a name stands for that was bound once, in this function, to a comparison or a combination of conditions."""
+    """What a name stands for that was bound once, here or in the function around, to a comparison or conditions."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         inner = written_out(test.operand, symbols, scope)
         return test if inner is test.operand else ast.copy_location(ast.UnaryOp(ast.Not(), inner), test)
@@ -47,7 +47,7 @@ def written_out(test: ast.expr, symbols: Symbols, scope: Scope) -> ast.expr:
         bindings = symbols.bindings(test.id, scope)
         if (
             len(bindings) == 1
-            and bindings[0].scope is scope
+            and (bindings[0].scope is scope or (bindings[0].scope is scope.parent and scope.owner is None))
             and isinstance(bindings[0].value, ast.Compare | ast.BoolOp)
         ):
             return bindings[0].value
@@ -60,9 +60,8 @@ def conditions(test: ast.expr, holds: bool) -> tuple[Guard, ...]:
         return conditions(test.operand, not holds)
     if isinstance(test, ast.BoolOp):
         every = isinstance(test.op, ast.And)
-        if every == holds:
-            return tuple(g for value in test.values for g in conditions(value, holds))
-        return ((condition_text(test), holds),)
+        whole = (condition_text(test), holds)
+        return (*(g for value in test.values for g in conditions(value, holds)), whole) if every == holds else (whole,)
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         op, right = test.ops[0], test.comparators[0]
         if (

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from deploychain.audit.amp import Amp
 from deploychain.audit.astnames import Scope, argument_for, children_in_order, dotted, last_name
-from deploychain.audit.callees import hooks
+from deploychain.audit.callees import hooks, runs
 from deploychain.audit.conditions import (
     about_amp,
     about_skip,
@@ -74,6 +74,7 @@ class _Build:
         self.returns: list[list[Edge]] = []
         self.stack: list[Scope] = []
         self.said: dict[str, str] = {}  # the strings that the function was called with
+        self.asked: dict[str, ast.expr] = {}  # the conditions that it was called with: `need_update=(i + 1) % n == 0`
 
     def graph(self) -> Graph:
         entry = self._node(0)
@@ -194,10 +195,7 @@ class _Build:
             isinstance(n, ast.Call)
             and (
                 last_name(n.func) in _EVENT_NAMES
-                or (
-                    (inner := self.symbols.local_function(n.func, scope)) is not None
-                    and inner in self.builder.functions
-                )
+                or ((inner := runs(self.symbols, n, scope)) is not None and inner in self.builder.functions)
             )
             for n in ast.walk(root)
         )
@@ -248,7 +246,7 @@ class _Build:
         return number
 
     def _call(self, call: ast.Call, frontier: list[Edge], scope: Scope, names: dict[str, str]) -> list[Edge]:
-        inner = self.symbols.local_function(call.func, scope)
+        inner = runs(self.symbols, call, scope)
         if inner is not None and self._follows(inner):
             return self._inside(inner, call, frontier, names)
         event = self.reader.of_call(call, scope, names) or self.reader.is_grad_argument(call, scope)
@@ -267,11 +265,14 @@ class _Build:
     def _inside(self, inner: Scope, call: ast.Call, frontier: list[Edge], names: dict[str, str]) -> list[Edge]:
         mapped = {}
         said: dict[str, str] = {}
+        asked: dict[str, ast.expr] = {}
         unnamed: set[str] = set()
         for parameter in inner.parameters:
             argument = argument_for(call, inner, parameter)
             if argument is not None and dotted(argument) is None:
                 unnamed.add(parameter)
+            if isinstance(argument, ast.Name | ast.Compare | ast.BoolOp | ast.UnaryOp):
+                asked[parameter] = self._written_out(argument, self.symbols.scope(call))
             if argument is not None and dotted(argument) is not None:
                 mapped[parameter] = self.reader.key(argument, names)
             elif isinstance(argument, ast.Constant) and isinstance(argument.value, str):
@@ -282,10 +283,10 @@ class _Build:
         node = self._node(call.lineno)
         node.renews = frozenset(unnamed)
         self._link(frontier, node)
-        guards, words_before = self.guards, self.said
-        self.said = said
+        guards, words_before, asked_before = self.guards, self.said, self.asked
+        self.said, self.asked = said, asked
         out = self._function(inner, mapped, [(node, ())])
-        self.guards, self.said = guards, words_before
+        self.guards, self.said, self.asked = guards, words_before, asked_before
         return out
 
     def _hooks(self, call: ast.Call, frontier: list[Edge], scope: Scope, names: dict[str, str]) -> list[Edge]:
@@ -304,7 +305,7 @@ class _Build:
         node.once = holds_once(test)
         node.amp, node.skip = about_amp(test), about_skip(test, self.symbols, scope)
         node.periodic = periodic(test, self.symbols, scope)
-        test = written_out(test, self.symbols, scope)
+        test = self._written_out(test, scope)
         self._link(frontier, node)
         yes, no = conditions(test, True), conditions(test, False)
         outs: list[list[Edge]] = []
@@ -328,6 +329,15 @@ class _Build:
         elif not outs[1]:
             self.guards = outer + yes
         return outs[0] + outs[1]
+
+    def _written_out(self, test: ast.expr, scope: Scope) -> ast.expr:
+        """A condition in the caller's words where it is an argument, else in its own."""
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            inner = self._written_out(test.operand, scope)
+            return test if inner is test.operand else ast.copy_location(ast.UnaryOp(ast.Not(), inner), test)
+        if isinstance(test, ast.Name) and test.id in self.asked and test.id in scope.parameters:
+            return self.asked[test.id] if test.id not in scope.bindings else test
+        return written_out(test, self.symbols, scope)
 
     def _loop(
         self, s: ast.For | ast.AsyncFor | ast.While, head: ast.expr, target: ast.expr | None,

@@ -24,6 +24,7 @@ from deploychain.audit.configs import Configs, annotation_name
 from deploychain.audit.constants import Constants
 from deploychain.audit.index import Index
 from deploychain.audit.keywords import write_out_keywords, write_out_partials
+from deploychain.audit.likely_classes import LikelyClasses
 from deploychain.audit.sources import Source
 
 
@@ -38,6 +39,7 @@ class Symbols(Index):
         self._resolve_cache: dict[tuple[int, int], list[Ref]] = {}
         self._depth = 0
         self.configs = Configs(self)
+        self.likely = LikelyClasses(self)
         self.constants = Constants(self)
         self.const = self.constants.value
         self.default = self.constants.default
@@ -132,7 +134,7 @@ class Symbols(Index):
                 if name in self.classes and self.qual(call.func, ref.scope) is None:
                     return self.classes[name]
             elif isinstance(call, ast.Name):
-                made = self._annotated(call.id, ref.scope)
+                made = self._annotated(call.id, ref.scope) or self.likely.of(call.id, ref.scope)
                 if made is not None:
                     return made
         return None

@@ -6,7 +6,7 @@ import ast
 from functools import cached_property
 
 from deploychain.audit.astnames import Scope
-from deploychain.audit.callees import hooks
+from deploychain.audit.callees import hooks, runs
 from deploychain.audit.events import EventReader
 from deploychain.audit.symbols import Symbols
 
@@ -30,7 +30,7 @@ class TrainingFunctions:
             scope = symbols.scope(call)
             if self.reader.of_call(call, scope, {}) or self.reader.is_grad_argument(call, scope):
                 found.add(id(scope))
-            inner = symbols.local_function(call.func, scope)
+            inner = runs(symbols, call, scope)
             for function in [inner] if inner is not None else hooks(symbols, call, scope):
                 callers.setdefault(id(function), set()).add(id(scope))
         for kind in (ast.Assign, ast.AugAssign, ast.Delete):

@@ -1,0 +1,52 @@
+"""The class of this file that a parameter is an instance of, by what is asked of it."""
+
+from __future__ import annotations
+
+import ast
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from deploychain.audit.astnames import Scope
+
+if TYPE_CHECKING:
+    from deploychain.audit.symbols import Symbols
+
+_ENOUGH = 3  # different attributes
+
+
+class LikelyClasses:
+    """`amp.ctx, amp.backward(loss), amp.scaler` of a parameter `amp`: only one class of the file has all of these."""
+
+    def __init__(self, symbols: Symbols) -> None:
+        self.symbols = symbols
+
+    def of(self, name: str, scope: Scope) -> Scope | None:
+        """Of a parameter without an annotation; None where no class or more than one has all that is used."""
+        function = self.symbols.parameter_scope(name, scope) if self.symbols.classes and name != "self" else None
+        if function is None or name in function.annotations:
+            return None
+        used = self._used.get((id(function), name), set())
+        if len(used) < _ENOUGH:
+            return None
+        found = [cls for cls, members in self._members if used <= members]
+        return found[0] if len(found) == 1 else None
+
+    @cached_property
+    def _used(self) -> dict[tuple[int, str], set[str]]:
+        used: dict[tuple[int, str], set[str]] = {}
+        for node in self.symbols.nodes(ast.Attribute):
+            if isinstance(node.value, ast.Name):
+                used.setdefault((id(self.symbols.scope(node)), node.value.id), set()).add(node.attr)
+        return used
+
+    @cached_property
+    def _members(self) -> list[tuple[Scope, set[str]]]:
+        own: dict[int, set[str]] = {}
+        for name, functions in self.symbols.functions.items():
+            for function in functions:
+                if function.owner is not None:
+                    own.setdefault(id(function.owner), set()).add(name)
+        return [
+            (cls, own.get(id(cls), set()) | {n.removeprefix("self.") for n in cls.bindings})
+            for cls in self.symbols.classes.values()
+        ]
