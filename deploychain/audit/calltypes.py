@@ -279,9 +279,9 @@ class CallTypes(ModuleTypes):
         return join(results) if results else None
 
     def _held_functions(self, func: ast.expr) -> list[Scope]:
-        """Functions of this file that a name holds: `self.crit = dice`, `self.crit = LOSSES[cfg["loss"]]`."""
+        """Functions of this file that a name holds: `self.crit = dice`, `LOSSES[cfg["loss"]]`, `for w, f in TERMS`."""
         found: list[Scope] = []
-        for ref in self.symbols.resolve(func, self._scope):
+        for ref in [*self.symbols.resolve(func, self._scope), *self.symbols.looped(func, self._scope)]:
             choices = [ref]
             if isinstance(ref.expr, ast.Subscript):  # any of the table, where the key is not known
                 tables = self.symbols.resolve(ref.expr.value, ref.scope)
@@ -304,6 +304,9 @@ class CallTypes(ModuleTypes):
         function = self._method_of(cls, "__init__")
         if function is not None:
             self._run(function, args[: len(call.args)], call.keywords, args[len(call.args) :], UNKNOWN_VALUE)
+        elif call.keywords and self._method_of(cls, "forward") is None:  # a dataclass, or a named tuple
+            held = [a for a in args if a.dtype not in ("scalar", "other")]
+            return held[0].tensor if held and all(a.half and a.dtype == held[0].dtype for a in held) else OTHER
         is_module = self._method_of(cls, "forward") is not None
         return replace(MODULE if is_module else OTHER, made=Ref(call, self._scope))
 
