@@ -117,6 +117,10 @@ class Configs:
         if set_to is not None and (name in _NAMESPACES or name in self.names.classes):
             return self.names.resolve(set_to, holder.scope, depth - 1, seen)
         if name in self.names.classes:
+            fields = self._fields(self.names.classes[name]) if expr.args else []
+            place = fields.index(key) if key in fields else len(expr.args)
+            if place < len(expr.args) and not any(isinstance(a, ast.Starred) for a in expr.args):
+                return self.names.resolve(expr.args[place], holder.scope, depth - 1, seen)
             return self._of_class(self.names.classes[name], key, depth, seen)
         if name in _NAMESPACES and expr.args:
             return self.values(expr.args[0], key, holder.scope, depth - 1, seen)
@@ -139,6 +143,13 @@ class Configs:
         if scope.name == "__init__" and scope.owner is not None:
             return self.names.constructions(scope.owner)
         return self.names.call_sites(scope)
+
+    @staticmethod
+    def _fields(cls: Scope) -> list[str]:
+        """The fields of a dataclass or named tuple, in the order of its arguments."""
+        if any(isinstance(s, ast.FunctionDef) and s.name == "__init__" for s in cls.body):
+            return []
+        return [s.target.id for s in cls.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)]
 
     def _of_class(self, cls: Scope, key: str, depth: int, seen: frozenset[int]) -> list[Ref]:
         """A class attribute or the default of a dataclass field, without what instances are given later."""

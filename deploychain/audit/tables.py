@@ -228,6 +228,9 @@ Named = tuple[str, Scope]
 
 def _names(symbols: Symbols, expr: ast.expr, scope: Scope, depth: int = 4) -> list[Named]:
     """The names that an object has on its way: in the function that made it, in those that got it, where it is used."""
+    if isinstance(expr, ast.BoolOp | ast.IfExp):
+        parts = expr.values if isinstance(expr, ast.BoolOp) else [expr.body, expr.orelse]
+        return [named for part in parts for named in _names(symbols, part, scope, depth - 1)] if depth > 0 else []
     text = dotted(expr)
     found = [(text, scope)] if text else []
     if depth <= 0:
@@ -254,8 +257,19 @@ def _any_of(symbols: Symbols, holder: ast.expr, names: list[Named]) -> bool:
             if root in ("self", "cls") or here is scope:
                 return True
             if symbols.bindings(root, here) == symbols.bindings(root, scope):
-                return symbols.parameter_scope(root, here) is symbols.parameter_scope(root, scope)
+                return _taken_by(symbols, root, here) is _taken_by(symbols, root, scope)
     return False
+
+
+def _taken_by(symbols: Symbols, name: str, scope: Scope) -> Scope | None:
+    """The function that has this parameter, `**name` included."""
+    above: Scope | None = scope
+    while above is not None:
+        arguments = getattr(above.node, "args", None)
+        if isinstance(arguments, ast.arguments) and arguments.kwarg is not None and arguments.kwarg.arg == name:
+            return above
+        above = above.parent
+    return symbols.parameter_scope(name, scope)
 
 
 def _merged(symbols: Symbols, names: list[Named]) -> Iterator[ast.expr]:

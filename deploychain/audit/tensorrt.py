@@ -16,7 +16,7 @@ STRONGLY_TYPED_ONLY = 11
 _RELEASE = re.compile(
     r"(?:tensor[ _-]?rt|(?<![a-z])trt|nvinfer\w*\.so)(?:exec|[-_]cu\d+)?"
     r"(?:[ _-]?(?:ver(?:sion)?|root|home|dir|path|major|release))?"
-    r"[\"' \t]{0,2}(?:[:=~><-]{0,2}|[/_.])[ \t]?[\"'(]?v?"
+    r"[\"' \t]{0,2}(?:[:=~><-]{0,2}|[/_.]|(?<=[\"']),(?=[ \t]?[\"']))[ \t]?[\"'(]?v?"
     r"(?P<major>[5-9]|1\d)(?![\dx]|\.?\d*[ ]?(?:ms|gb|%))(?=[._\s,;:()\"'+/-]|[a-z]{4}|$)",
     re.IGNORECASE | re.MULTILINE,
 )

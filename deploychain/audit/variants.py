@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from deploychain.audit.astnames import Ref, Scope, argument_for
+from deploychain.audit.astnames import Ref, Scope, argument_for, last_name
 from deploychain.audit.symbols import Symbols
 from deploychain.audit.tables import changed
 
@@ -23,6 +23,7 @@ def views(symbols: Symbols, call: ast.Call) -> list[View]:
     for ways in (
         _of_callers(symbols, scope, names),
         _of_loops(symbols, call, scope, names),
+        _of_choices(symbols, scope, names),
         _of_tables(symbols, call, scope, parts),
         _of_classes(symbols, scope, parts) if "self" in names else [],
     ):
@@ -37,9 +38,10 @@ def _of_callers(symbols: Symbols, scope: Scope, names: set[str]) -> list[View]:
     if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
         return []
     rest = function.args.kwarg.arg if function.args.kwarg is not None else ""
+    rest = rest if rest in names and not changed(symbols, rest, scope) else ""
     used = [p for p in scope.parameters if p in names and p not in scope.bindings and p != "self"]
     used = [p for p in used if not changed(symbols, p, scope)]
-    if not used and rest not in names:
+    if not used and not rest:
         return []
     return [_given(symbols, site, scope, used, rest) for site in symbols.call_sites(scope)[:_MANY]]
 
@@ -75,6 +77,32 @@ def _of_loops(symbols: Symbols, call: ast.Call, scope: Scope, names: set[str]) -
     return ways[:_MANY] if len(loops) == 1 else []
 
 
+def _of_choices(symbols: Symbols, scope: Scope, names: set[str]) -> list[View]:
+    """`opset, dynamo = choose(target)` that returns pairs; both set in each branch of an `if`."""
+    branches: dict[tuple[tuple[int, bool], ...], list[str]] = {}
+    for name in names:
+        bindings = symbols.bindings(name, scope)
+        first = bindings[0] if bindings else None
+        if len(bindings) == 1 and first is not None and isinstance(first.node, ast.Assign) and first.place is not None:
+            rows = symbols.resolve(first.node.value, first.scope)
+            ways = [_unpacked(first.node.targets[0], row) for row in rows if isinstance(row.expr, ast.Tuple)]
+            if len(ways) == len(rows) > 1:
+                return ways[:_MANY]
+        elif len(bindings) > 1 and all(b.value is not None and b.place is None and not b.loop for b in bindings):
+            branches.setdefault(tuple(_branch(symbols, b.node) for b in bindings), []).append(name)
+    for together in branches.values():
+        if len(together) > 1:
+            made = zip(*(symbols.bindings(name, scope) for name in together), strict=True)
+            return [{n: Ref(b.value, b.scope) for n, b in zip(together, row, strict=True) if b.value} for row in made]
+    return []
+
+
+def _branch(symbols: Symbols, node: ast.AST) -> tuple[int, bool]:
+    """The `if` around a statement, and on which side of it this is."""
+    above = symbols.parent.get(node)
+    return id(above), isinstance(above, ast.If) and node in above.body
+
+
 def _inside(symbols: Symbols, node: ast.AST, loop: ast.AST) -> bool:
     above: ast.AST | None = node
     while above is not None and above is not loop:
@@ -87,6 +115,18 @@ def _rows(symbols: Symbols, source: ast.expr, scope: Scope) -> Iterator[Ref]:
     if method in ("items", "values"):
         assert isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute)
         source = source.func.value
+    if isinstance(source, ast.Call) and last_name(source.func) == "zip":
+        lists = [
+            [r for r in symbols.resolve(a, scope) if isinstance(r.expr, ast.List | ast.Tuple)] for a in source.args
+        ]
+        known = [refs[0] for refs in lists if len(refs) == 1]
+        for i in range(min((len(getattr(r.expr, "elts", ())) for r in known), default=0)):
+            parts = [
+                refs[0].expr.elts[i] if len(refs) == 1 else a  # type: ignore[attr-defined]
+                for refs, a in zip(lists, source.args, strict=True)
+            ]
+            yield Ref(ast.Tuple(parts), known[0].scope)
+        return
     for ref in symbols.resolve(source, scope):
         if isinstance(ref.expr, ast.List | ast.Tuple) and not method:
             yield from (Ref(e, ref.scope) for e in ref.expr.elts)
