@@ -22,6 +22,13 @@ def runs(symbols: Symbols, call: ast.Call, scope: Scope) -> Scope | None:
     return found
 
 
+def call_sites(symbols: Symbols, function: Scope) -> list[ast.Call]:
+    """The calls that run a function of this file, `__call__` among them."""
+    if function.name == "__call__":
+        return [c for c in symbols.calls if runs(symbols, c, symbols.scope(c)) is function]
+    return symbols.call_sites(function)
+
+
 def callees(symbols: Symbols, func: ast.expr, scope: Scope) -> list[Ref]:
     """The functions that a call expression may run, each as a name that means something in its scope.
 

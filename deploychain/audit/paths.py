@@ -13,6 +13,7 @@ from deploychain.audit.events import Event
 
 Guard = tuple[str, bool]
 _CALL = re.compile(r"[\w\])]\(")
+_PURE_CALL = re.compile(r"\b(len|isinstance|hasattr|bool|int|min|max|is_available|is_enabled)\(")
 _MAX_STATES = 6000  # of one search
 _BUDGET = 200_000  # of all searches in one graph: hand-written training code needs a few thousand
 
@@ -167,12 +168,7 @@ def _part_of(subject: str, name: str) -> bool:
 
 
 def _pure(text: str) -> bool:
-    return (
-        not _CALL.search(text)
-        or text.startswith(("isinstance(", "hasattr(", "len("))
-        or "is_available()" in text
-        or "is_enabled()" in text
-    )
+    return not _CALL.search(_PURE_CALL.sub("", text))
 
 
 def _mentions(text: str, names: frozenset[str]) -> bool:

@@ -7,6 +7,7 @@ import ast
 from collections.abc import Iterator
 
 from deploychain.audit.astnames import Scope, dotted, last_name
+from deploychain.audit.callees import call_sites
 from deploychain.audit.context import WARNING, Context, Rule
 from deploychain.audit.finding import Finding
 
@@ -65,7 +66,7 @@ def _use(ctx: Context, value: ast.expr, scope: Scope, depth: int, part: str | in
         return _first(_assigned(ctx, t, parent, scope, depth, part) for t in targets)
     if isinstance(parent, ast.Return) and isinstance(scope.node, ast.FunctionDef):
         return _first(
-            _use(ctx, site, ctx.symbols.scope(site), depth - 1, part) for site in ctx.symbols.call_sites(scope)
+            _use(ctx, site, ctx.symbols.scope(site), depth - 1, part) for site in call_sites(ctx.symbols, scope)
         )  # fmt: skip
     return None
 
