@@ -128,6 +128,9 @@ class DtypeWalk(ExpressionTypes):
             self._with(s)
         elif isinstance(s, ast.If):
             self._value(s.test)
+            if self._switched_off(s.test):
+                self._body(s.orelse)
+                return
             before, outside = dict(self._env), self._region
             self._body(s.body)
             after, inside = self._env, self._region
@@ -165,6 +168,10 @@ class DtypeWalk(ExpressionTypes):
             for child in ast.iter_child_nodes(s):
                 if isinstance(child, ast.expr):
                     self._value(child)
+
+    def _switched_off(self, test: ast.expr) -> bool:
+        """`if half:` in a function that is called with half=False."""
+        return isinstance(test, ast.Name) and self._env.get(test.id, UNKNOWN_VALUE).off
 
     def _loop(self, body: list[ast.stmt]) -> None:
         """The body once more where it reads what the round before left behind: `flow = net(prev)`, `prev = frame`."""

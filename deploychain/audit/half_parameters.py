@@ -10,6 +10,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from deploychain.audit.adapters import frozen_modules, halved_adapters
 from deploychain.audit.astnames import Ref, Scope, dotted, keyword, last_name, returns, strip_module_calls
 from deploychain.audit.context import Context
 
@@ -19,6 +20,7 @@ _OPTIMIZER = re.compile(
     r"^(\w*(Adam|AdamW|SGD|RMSprop|Adagrad|Lion|Adafactor|Lamb|LAMB|Adan|Prodigy)\w*|create_optimizer\w*)$"
 )
 _ANY_OPTIMIZER = re.compile(r"\boptim\b|Adam|SGD|RMSprop|Lion|Adafactor|create_optimizer|Lamb|LAMB|Adan|Prodigy")
+_PARTS = frozenset({"modules", "named_modules", "children", "named_children"})
 _OWN_MASTERS = ("apex", "deepspeed", "colossalai", "fairscale", "fairseq")  # they keep float32 copies
 _WRAPPERS = frozenset({"compile", "DataParallel", "DistributedDataParallel", "DDP", "FSDP", "FullyShardedDataParallel"})
 _GROWN = re.compile(r"get_peft_model|add_adapter|LoraConfig|inject_adapter|\blora\b|PeftModel")
@@ -40,13 +42,21 @@ def optimizers(ctx: Context) -> Iterator[ast.Call]:
 
 def trained_dtype(ctx: Context, optimizer: ast.Call) -> tuple[str, ast.AST] | None:
     """("fp16" or "fp32", what made them so) of the parameters that an optimiser gets; None where it is not clear."""
-    if _GROWN.search(ctx.text):
-        return None  # what is trained was added to a frozen half model
     finder = _Finder(ctx, optimizer)
     scope = ctx.symbols.scope(optimizer)
     given = [*optimizer.args, *(k.value for k in optimizer.keywords if k.arg in ("params", "model", None))]
     whole = last_name(optimizer.func).startswith("create_optimizer")
-    found = [finder.dtype(ref) for ref in finder.modules(given, scope, whole)]
+    modules = finder.modules(given, scope, whole)
+    if "requires_grad" in ctx.text or _GROWN.search(ctx.text):
+        for text in dict.fromkeys(dotted(strip_module_calls(m.expr)) for m in modules):
+            cast = halved_adapters(ctx, optimizer, text) if text is not None else None
+            if cast is not None:
+                return "fp16", cast
+    if _GROWN.search(ctx.text):
+        return None  # what is trained was added to a frozen half model
+    found = [finder.dtype(ref) for ref in modules]
+    if not modules:
+        found = [finder.parameter(e, scope) for a in given for e in (a.elts if isinstance(a, ast.List) else [a])]
     return next((f for f in found if f is not None and f[0] == "fp16"), next((f for f in found if f is not None), None))
 
 
@@ -97,6 +107,9 @@ class _Finder:
         for binding in self.symbols.bindings(dotted(expr) or "", scope):
             if binding.loop and isinstance(binding.value, ast.Tuple | ast.List):
                 return [Ref(e, binding.scope) for e in binding.value.elts]
+            if binding.loop and isinstance(binding.value, ast.Call) and last_name(binding.value.func) in _PARTS:
+                whole = binding.value.func
+                return [Ref(whole.value, binding.scope)] if isinstance(whole, ast.Attribute) else []
         return [Ref(expr, scope)]
 
     def _held(self, node: ast.expr, scope: Scope) -> Iterator[tuple[ast.expr, Scope]]:
@@ -127,14 +140,18 @@ class _Finder:
         refs = self.symbols.resolve(module.expr, module.scope)
         for ref in sorted(refs, key=lambda r: getattr(r.expr, "lineno", 0)):
             made, node = self._constructed(ref)
-            if made is not None:
+            if made is not None and ref.scope is not module.scope and self._conditional(ref.expr):
+                if made == "fp32":
+                    return None
+            elif made is not None:
                 last = (0, made, node)
             elif last is not None and node is not ref.expr:
                 return None
         if identity is not None and text is not None:
             if self._frozen(identity):
                 return None
-            for node, dtype, line in self._changes({identity, *self._inside(text, module.scope)}):
+            names = {identity, *self._inside(text, module.scope), *self._holders(module)}
+            for node, dtype, line in self._changes(names):
                 if self._conditional(node):
                     if dtype == "fp32":
                         return None
@@ -145,6 +162,14 @@ class _Finder:
         if isinstance(module.expr, ast.Attribute) and text and not self.symbols.bindings(text, module.scope):
             return self.dtype(Ref(module.expr.value, module.scope))  # `net.head` of a half `net`
         return None
+
+    def _holders(self, module: Ref) -> Iterator[tuple[int, str]]:
+        """`model` of `model.head = nn.Linear(...)`: what is done to it afterwards is done to the head."""
+        if isinstance(module.expr, ast.Attribute) and isinstance(module.expr.value, ast.Name):
+            bound = self.symbols.bindings(dotted(module.expr) or "", module.scope)
+            held = self._identity(module.expr.value, module.scope) if bound and module.expr.value.id != "self" else None
+            if held is not None:
+                yield held
 
     def _inside(self, text: str, scope: Scope) -> Iterator[tuple[int, str]]:
         """What a module is called in the functions of the file that made it: `net = prepare(Net())`."""
@@ -184,10 +209,19 @@ class _Finder:
             ):
                 expr = expr.func.value
             else:
-                cls = self.symbols.classes.get(last_name(expr.func))
-                made = self._half_inside(cls) if cls is not None else None
+                made = next((m for c in self._classes(expr, ref.scope) if (m := self._half_inside(c))), None)
                 return ("fp16", made) if made is not None else (None, expr)
         return None, expr
+
+    def _classes(self, call: ast.Call, scope: Scope) -> list[Scope]:
+        """The classes of this file that a module is made of; only its own where parts of it may be frozen."""
+        cls = self.symbols.classes.get(last_name(call.func))
+        if "float16" not in self.ctx.text and "half" not in self.ctx.text:
+            return []
+        container = (self.symbols.qual(call.func, scope) or "").startswith("torch.nn.")
+        if (cls is None and not container) or "requires_grad" in self.ctx.text or "no_grad" in self.ctx.text:
+            return [cls] if cls is not None else []
+        return self.symbols.classes_in(call, scope)[:8]
 
     def _half_inside(self, cls: Scope) -> ast.AST | None:
         """A parameter or layer that a class of this file makes in float16 in its constructor."""
@@ -200,13 +234,28 @@ class _Finder:
             layer = name.startswith("torch.nn.") and name.rpartition(".")[2][:1].isupper()
             if layer and given is not None and self.ctx.amp.dtype(given, scope) == "fp16":
                 return call
-            if name in ("torch.nn.Parameter", "torch.nn.parameter.Parameter") and call.args:
-                frozen = keyword(call, "requires_grad")
-                inner = call.args[0]
-                if frozen is None and isinstance(inner, ast.Call):
-                    kind = self._cast(inner, scope) or self.ctx.amp.dtype(keyword(inner, "dtype"), scope)
-                    if kind == "fp16":
-                        return call
+            parameter = name in ("torch.nn.Parameter", "torch.nn.parameter.Parameter") and bool(call.args)
+            if parameter and self._half_parameter(call, scope):
+                return call
+        return None
+
+    def _half_parameter(self, call: ast.Call, scope: Scope) -> bool:
+        """`nn.Parameter(torch.randn(..., dtype=torch.float16) * 0.02)`"""
+        inner = call.args[0]
+        while isinstance(inner, ast.BinOp):
+            inner = inner.left if isinstance(inner.left, ast.Call | ast.BinOp) else inner.right
+        if keyword(call, "requires_grad") is not None or not isinstance(inner, ast.Call):
+            return False
+        return (self._cast(inner, scope) or self.ctx.amp.dtype(keyword(inner, "dtype"), scope)) == "fp16"
+
+    def parameter(self, expr: ast.expr, scope: Scope) -> tuple[str, ast.AST] | None:
+        """A single nn.Parameter that an optimiser gets, `[tuner.prompt]`."""
+        if dotted(expr) is None:
+            return None
+        for ref in self.symbols.resolve(expr, scope):
+            made = ref.expr if isinstance(ref.expr, ast.Call) and last_name(ref.expr.func) == "Parameter" else None
+            if made is not None and made.args and self._half_parameter(made, ref.scope):
+                return "fp16", made
         return None
 
     def _cast(self, call: ast.Call, scope: Scope) -> str | None:
@@ -269,19 +318,14 @@ class _Finder:
         return None
 
     def _frozen(self, identity: tuple[int, str]) -> bool:
-        for call, scope in self.ctx.calls_named("requires_grad_"):
-            off = bool(call.args) and self.symbols.const(call.args[0], scope) is False
-            held = call.func.value if isinstance(call.func, ast.Attribute) else call
-            if off and self._identity(held, scope) == identity:
-                return True
-        return False
+        return any(self._identity(module, scope) == identity for module, scope in frozen_modules(self.ctx))
 
     def _conditional(self, node: ast.AST) -> bool:
         """Done only under a condition that the file does not decide, and not a loop's own."""
         child = node
         parent = self.symbols.parent.get(node)
         while parent is not None and not isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef):
-            if isinstance(parent, ast.If | ast.IfExp) and child is not parent.test:
+            if isinstance(parent, ast.If | ast.IfExp) and child is not parent.test and not _about_layers(parent.test):
                 return True
             child, parent = parent, self.symbols.parent.get(parent)
         return False
@@ -319,6 +363,12 @@ class _Finder:
                 if place is self.symbols.module and line < limit:
                     return line
         return None
+
+
+def _about_layers(test: ast.expr) -> bool:
+    """`if not isinstance(layer, nn.BatchNorm2d)`: some of the layers are made half."""
+    called = {last_name(n.func) for n in ast.walk(test) if isinstance(n, ast.Call)}
+    return bool(called) and called <= {"isinstance", "type", "len", "list", "parameters"} and "isinstance" in called
 
 
 def _copied(expr: ast.expr) -> set[ast.AST]:

@@ -20,6 +20,7 @@ from deploychain.audit.values import (
     FP32_LAYERS,
     LOWER_LAYERS,
     NO_FORWARD,
+    OFF,
     PASS_LAYERS,
     PYTHON,
     UNKNOWN_VALUE,
@@ -301,7 +302,10 @@ class ModuleTypes:
         values = dict(zip(parameters, positional, strict=False))
         for k, value in zip(keywords, given, strict=True):
             if k.arg is not None:
-                values[k.arg] = value
+                values[k.arg] = OFF if _is_false(k.value) else value
+        for name in parameters:
+            if name not in values and _is_false(self.symbols.default(name, function)):
+                values[name] = OFF  # `if half:` is not for this caller
         values = {k: v for k, v in values.items() if v.dtype is not None or v.module}
         region = self._region
         if function.name == "forward" and region is None:
@@ -392,3 +396,7 @@ def _is_pipeline(value: Value) -> bool:
     return value.via is not None and any(
         "ipeline" in (getattr(n, "id", "") or getattr(n, "attr", "")) for n in ast.walk(value.via)
     )
+
+
+def _is_false(expr: ast.expr | None) -> bool:
+    return isinstance(expr, ast.Constant) and expr.value is False

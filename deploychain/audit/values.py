@@ -60,6 +60,7 @@ class Value:
     names: it is no tensor but the dtype object of this name, `x.dtype`.
     made: the expression and scope that made a module, where it is not to be found under a name.
     mixed: it was combined with values of unknown dtype, which may have made it fp32.
+    off: it is the constant False.
     """
 
     dtype: str | None = None
@@ -71,6 +72,7 @@ class Value:
     names: str = ""
     made: Ref | None = None
     mixed: bool = False
+    off: bool = False
 
     @property
     def half(self) -> bool:
@@ -91,6 +93,7 @@ UNKNOWN_VALUE = Value()
 FP32 = Value("fp32", True)
 SCALAR = Value("scalar", True)
 OTHER = Value("other", True)
+OFF = Value("other", off=True)
 MODULE = Value(None, True, module=True)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from deploychain.audit.adapters import cast_back, frozen_modules
 from deploychain.audit.astnames import Scope, dotted, keyword
 from deploychain.audit.context import ERROR, Context, Rule
 from deploychain.audit.finding import Finding
@@ -30,9 +31,12 @@ def check(ctx: Context) -> Iterator[Finding]:
             if seen.args[0].dtype == "fp16" and seen.args[0].sure and id(call) not in done:
                 done.add(id(call))
                 made = trained_dtype(ctx, call)
-                if _trains_added_parameters(ctx, call) or (made is not None and made[0] == "fp32"):
+                via = seen.args[0].via or call
+                if made is not None and made[0] == "fp16":
+                    via = made[1]
+                elif made is not None or _trains_added_parameters(ctx, call) or cast_back(ctx, call, via):
                     continue
-                yield from _judge(ctx, call, leaf, seen.args[0].via or call)
+                yield from _judge(ctx, call, leaf, via)
         elif seen.name in (".half", ".to") and seen.result.dtype == "fp16" and isinstance(call.func, ast.Attribute):
             # model.half() after the optimiser was made changes the same parameters
             text = dotted(call.func.value)
@@ -83,10 +87,14 @@ def _true_half(ctx: Context, done: set[int]) -> Iterator[Finding]:
 
 def _default_dtype(ctx: Context) -> Iterator[Finding]:
     """torch.set_default_dtype(torch.float16), never set back, in a file that trains."""
-    calls = list(ctx.calls("torch.set_default_dtype")) if "set_default_dtype" in ctx.text else []
+    if "set_default_" not in ctx.text:
+        return
+    calls = list(ctx.calls("torch.set_default_dtype", "torch.set_default_tensor_type"))
     if len(calls) == 1 and calls[0][0].args:
         call, scope = calls[0]
-        trained = list(optimizers(ctx)) if ctx.amp.dtype(call.args[0], scope) == "fp16" else []
+        given = call.args[0]
+        half = ctx.amp.dtype(given, scope) == "fp16" or str(ctx.symbols.const(given, scope)).endswith(".HalfTensor")
+        trained = list(optimizers(ctx)) if half else []
         if trained:
             if not _live_scaler(ctx):
                 for optimizer in trained:
@@ -106,13 +114,7 @@ def _trains_added_parameters(ctx: Context, call: ast.Call) -> bool:
     for argument in call.args[:1]:
         for ref in ctx.symbols.resolve(argument, ctx.symbols.scope(call)):
             names |= {n for node in ast.walk(ref.expr) if isinstance(node, ast.Call) for n in _module_names(node)}
-    return any(
-        isinstance(c.func, ast.Attribute)
-        and dotted(c.func.value) in names
-        and bool(c.args)
-        and ctx.symbols.const(c.args[0], scope) is False
-        for c, scope in ctx.calls_named("requires_grad_")
-    )
+    return any(dotted(module) in names for module, _ in frozen_modules(ctx))
 
 
 def _judge(ctx: Context, call: ast.Call, leaf: str, via: ast.AST, why: str = "") -> Iterator[Finding]:
