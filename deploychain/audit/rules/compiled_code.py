@@ -72,7 +72,7 @@ def casts(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
                 if any(isinstance(n, ast.Compare) for n in ast.walk(node.func.value)):
                     stack.append(node.func.value)
                     continue
-                if leaf in ("float", "type_as", "half") or any(_names_dtype(n) for a in node.args for n in ast.walk(a)):
+                if leaf in ("float", "type_as", "half") or any(names_dtype(n) for a in node.args for n in ast.walk(a)):
                     return True
             if leaf == "autocast":
                 return True
@@ -80,5 +80,5 @@ def casts(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return False
 
 
-def _names_dtype(node: ast.AST) -> bool:
+def names_dtype(node: ast.AST) -> bool:
     return isinstance(node, ast.Attribute) and (node.attr == "dtype" or node.attr.startswith(("float", "bfloat")))

@@ -8,11 +8,23 @@ import re
 from collections.abc import Iterator
 
 from deploychain.audit.astnames import Scope, keyword, last_name
-from deploychain.audit.context import WARNING, Context
-from deploychain.audit.finding import Finding
-from deploychain.audit.rules.compiled_code import autocast_is_off, casts, is_extension
+from deploychain.audit.context import NOTE, WARNING, Context
+from deploychain.audit.finding import Finding, Severity
+from deploychain.audit.rules.compiled_code import autocast_is_off, casts, is_extension, names_dtype
 
 _MAKES = frozenset({"torch.library.custom_op", "torch.library.triton_op"})
+
+
+_AMP = re.compile(
+    r"autocast\(|autocast_enabled|custom_(fwd|bwd)|GradScaler|Accelerator\(|mixed_precision\s*=|\b(bf|fp)16\s*=\s*True|"
+    r"precision[\"']?\s*[=:]\s*[\"']?(bf)?16"
+)
+
+
+def severity(ctx: Context) -> Severity:
+    """A note where the file neither trains nor speaks of autocast: whether anything runs under it is not seen here."""
+    trains = ".backward(" in ctx.text and ".step(" in ctx.text
+    return WARNING if trains or _AMP.search(ctx.text) else NOTE
 
 
 def unregistered_operators(ctx: Context) -> Iterator[Finding]:
@@ -39,10 +51,10 @@ def unregistered_operators(ctx: Context) -> Iterator[Finding]:
         label, tensors = found
         short = label.rpartition("::")[2]
         sites = _sites(ctx, call, label)
-        if short in registered or (sites and all(autocast_is_off(ctx, c) for c in sites)):
+        if short in registered or (sites and all(autocast_is_off(ctx, c) or _casts_arguments(c) for c in sites)):
             continue
         yield ctx.finding(
-            "R13", call, WARNING,
+            "R13", call, severity(ctx),
             f"custom operator {label} takes {tensors} tensor{'s' if tensors > 1 else ''} and has no autocast rule: under autocast its "
             f"kernel gets float16 activations{' next to float32 weights' if tensors > 1 else ''}",
             f'torch.library.register_autocast("{label}", "cuda", torch.float32)',
@@ -118,8 +130,19 @@ def _sites(ctx: Context, made: ast.Call, label: str) -> list[ast.Call]:
     return [
         c
         for c in ctx.symbols.calls
-        if (isinstance(c.func, ast.Name) and c.func.id == name) or (ctx.symbols.qual(c.func) or "").startswith(full)
+        if (isinstance(c.func, ast.Name) and c.func.id == name)
+        or f"{ctx.symbols.qual(c.func) or ''}.".startswith(f"{full}.")
     ]
+
+
+def _casts_arguments(call: ast.Call) -> bool:
+    """`op(x.to(w.dtype), w)`, `op(x.float(), w.float())`: whoever calls it sees to the dtypes."""
+    return any(
+        isinstance(a, ast.Call)
+        and isinstance(a.func, ast.Attribute)
+        and (a.func.attr in ("float", "type_as") or (a.func.attr == "to" and any(names_dtype(x) for x in a.args)))
+        for a in call.args
+    )
 
 
 def _is_compiled(ctx: Context, function: ast.FunctionDef) -> bool:

@@ -108,7 +108,7 @@ def _two_loops(ctx: Context) -> Iterator[tuple[ast.AST, str, int]]:
         target = node.targets[0]
         if not (isinstance(target, ast.Attribute) and target.attr == "data") or rounded(ctx, node.value) is not None:
             continue
-        walked = _walked_over(ctx, dotted(target.value) or "", ctx.symbols.scope(node))
+        walked = walked_over(ctx, dotted(target.value) or "", ctx.symbols.scope(node))
         if walked is None:
             continue
         key = f"{id(ctx.symbols.scope(node))}{walked}"
@@ -129,10 +129,10 @@ def _is_weight(ctx: Context, target: ast.expr) -> bool:
     if isinstance(target, ast.Subscript):
         name = last_name(target.value).lower()
         return any(w in name for w in ("state", "sd", "weights", "params", "ckpt"))
-    return _walked_over(ctx, text, ctx.symbols.scope(target)) is not None
+    return walked_over(ctx, text, ctx.symbols.scope(target)) is not None
 
 
-def _walked_over(ctx: Context, name: str, scope: Scope) -> str | None:
+def walked_over(ctx: Context, name: str, scope: Scope) -> str | None:
     """`model.parameters()` of `for p in model.parameters()`."""
     for binding in ctx.symbols.bindings(name, scope):
         if binding.loop and binding.value is not None:

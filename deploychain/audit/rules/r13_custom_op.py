@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from deploychain.audit.astnames import Ref, Scope, last_name
 from deploychain.audit.context import ERROR, NOTE, WARNING, Context, Rule
 from deploychain.audit.finding import Finding
 from deploychain.audit.rules.compiled_code import autocast_is_off, casts, is_extension
-from deploychain.audit.rules.custom_operators import unregistered_operators
+from deploychain.audit.rules.custom_operators import severity, unregistered_operators
+from deploychain.audit.rules.direct_calls import direct_calls
 from deploychain.audit.values import words
 
 _MIXING = words(
@@ -19,16 +21,31 @@ _MIXING = words(
     "t_mm addbmm tensordot inner outer ger dot conv1d_input conv2d_input conv3d_input conv1d_weight conv2d_weight conv3d_weight "
     "scaled_dot_product_attention bilinear chain_matmul multi_dot"
 )
+_CUDA_ONLY = "torch.cuda.amp.custom_fwd looks at CUDA autocast only"
 _CUSTOM_FWD = frozenset({"torch.amp.custom_fwd", "torch.cuda.amp.custom_fwd"})
 
 
 def check(ctx: Context) -> Iterator[Finding]:
     plain = _trains_in_fp32(ctx)
-    for cls in ctx.symbols.classes.values():
-        if not plain and _is_function(ctx, cls):
-            yield from _function(ctx, cls)
+    classes = () if plain else ctx.symbols.classes.values()
+    yield from _in_short(f for cls in classes if _is_function(ctx, cls) for f in _function(ctx, cls))
     yield from _misplaced(ctx)
-    yield from unregistered_operators(ctx)
+    yield from _in_short(unregistered_operators(ctx))
+    yield from direct_calls(ctx)
+
+
+def _in_short(found: Iterable[Finding]) -> Iterator[Finding]:
+    """Notes on the same thing are one: a file of operators may hold fifty that nothing is known to run under autocast."""
+    notes: list[Finding] = []
+    for finding in found:
+        if finding.severity is NOTE and not finding.message.startswith(_CUDA_ONLY):
+            notes.append(finding)
+        else:
+            yield finding
+    if notes:
+        first = min(notes, key=lambda f: f.order)
+        rest = f" ({len(notes) - 1} more in this file)" if len(notes) > 1 else ""
+        yield replace(first, message=first.message + rest)
 
 
 _HALF = re.compile(r"autocast|half|float16|fp16|bf16|precision|[Ss]caler|\bamp\b|accelerat", re.IGNORECASE)
@@ -84,7 +101,7 @@ def _function(ctx: Context, cls: Scope) -> Iterator[Finding]:
         if target is not None and ctx.symbols.qual(target) == "torch.cuda.amp.custom_fwd" and not _old_torch(ctx):
             yield ctx.finding(
                 "R13", stale or forward, NOTE,
-                "torch.cuda.amp.custom_fwd looks at CUDA autocast only: under CPU or XPU autocast it does nothing",
+                f"{_CUDA_ONLY}: under CPU or XPU autocast it does nothing",
                 'torch.amp.custom_fwd(device_type="cuda"), with torch.amp.custom_bwd(device_type="cuda") on backward',
             )  # fmt: skip
         if not any("custom_bwd" in name or "amp" in name for name in on_backward):
@@ -94,13 +111,14 @@ def _function(ctx: Context, cls: Scope) -> Iterator[Finding]:
                 '@staticmethod\n@torch.amp.custom_bwd(device_type="cuda")\ndef backward(ctx, ...):',
             )  # fmt: skip
         return
-    if casts(forward) or casts(backward) or _only_raises(backward):
+    run = [*_run_by(ctx, forward), *_run_by(ctx, backward)]
+    if any(casts(method) for method in run) or _only_raises(backward):
         return
     inputs = [a.arg for a in forward.args.args][0 if "setup_context" in methods else 1 :]
-    reason = _mixes(ctx, forward, backward)
+    reason = _mixes(ctx, run)
     if reason and (len(inputs) >= 2 or reason.startswith("calls")) and not _in_fp32_only(ctx, cls):
         yield ctx.finding(
-            "R13", cls.node, WARNING,
+            "R13", cls.node, severity(ctx),
             f"autograd.Function {cls.name} {reason} and has no custom_fwd/custom_bwd: under autocast float16 and float32 tensors "
             "meet in it, which raises in backward (\"expected ... same dtype\") or misreads memory in a kernel without checks",
             '@staticmethod\n@torch.amp.custom_fwd(device_type="cuda", cast_inputs=torch.float32)\ndef forward(ctx, ...):\n'
@@ -118,8 +136,19 @@ def _in_fp32_only(ctx: Context, cls: Scope) -> bool:
     return bool(sites) and all(autocast_is_off(ctx, c) for c in sites)
 
 
-def _mixes(ctx: Context, forward: ast.FunctionDef, backward: ast.FunctionDef) -> str:
-    for method in (forward, backward):
+def _run_by(ctx: Context, method: ast.FunctionDef) -> list[ast.FunctionDef]:
+    """A method, and the functions of the file that it calls by name."""
+    found = [method]
+    for node in ast.walk(method):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            called = ctx.symbols.local_function(node.func, ctx.symbols.scope(node))
+            if called is not None and isinstance(called.node, ast.FunctionDef) and called.node not in found:
+                found.append(called.node)
+    return found
+
+
+def _mixes(ctx: Context, methods: list[ast.FunctionDef]) -> str:
+    for method in methods:
         for node in ast.walk(method):
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
                 return "multiplies matrices"
@@ -196,5 +225,6 @@ RULE = Rule(
     bad='@torch.library.custom_op("lib::scale", mutates_args=())\ndef scale(x: Tensor, w: Tensor) -> Tensor: ...',
     good='torch.library.register_autocast("lib::scale", "cuda", torch.float32)',
     check=check,
-    trigger=r"autograd\.|import .*\bFunction\b|custom_op|triton_op|custom_fwd|Library\(|library\.define",
+    trigger=r"autograd\.|import .*\bFunction\b|custom_op|triton_op|custom_fwd|Library\(|library\.define|cpp_extension|CDLL|"
+    r"import.*(_C|_ext|_cuda|_kernels?)\b|get_kernel|load_kernel",
 )

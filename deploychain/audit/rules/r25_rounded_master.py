@@ -13,6 +13,7 @@ from deploychain.audit.context import WARNING, Context, Rule
 from deploychain.audit.finding import Finding
 from deploychain.audit.rules.half_roundtrips import is_full, parameters, quantised_after, rounded, state_dicts
 from deploychain.audit.rules.half_statistics import is_half
+from deploychain.audit.rules.precision_helpers import PrecisionHelpers
 
 _MODULE = re.compile(
     r"(^|[._])(model|net|network|module|backbone|encoder|decoder|generator|discriminator|student|teacher|ema|classifier|"
@@ -22,6 +23,9 @@ _MODULE = re.compile(
 _METHODS = frozenset(
     {"parameters", "state_dict", "eval", "train", "load_state_dict", "modules", "named_parameters", "named_modules"}
 )
+
+
+_CASTS = frozenset({"half", "float", "double", "to", "type", "apply"})
 
 
 def check(ctx: Context) -> Iterator[Finding]:
@@ -91,17 +95,16 @@ def _in_one_function(ctx: Context, done: set[int]) -> Iterator[Finding]:
     """The same pair in the statements of one function, also where the walk does not come by or the dtype is a choice."""
     halved: dict[tuple[int, str], ast.Call] = {}
     widened: dict[tuple[int, str], ast.Call] = {}
+    helpers = PrecisionHelpers(ctx)
     for call in ctx.symbols.calls:
-        if not isinstance(call.func, ast.Attribute) or call.func.attr not in ("half", "float", "double", "to", "type"):
-            continue
         scope = ctx.symbols.scope(call)
-        module = strip_module_calls(call.func.value)
-        text = dotted(module)
-        if text is None:
+        cast = _cast(ctx, call, scope) or _cast_by_helper(helpers, call, scope)
+        if cast is None:
             continue
+        module, text, half = cast
         key = (id(scope), text)
-        if is_half(ctx, call, scope):
-            if _is_module(ctx, module, scope) and _stays(ctx, call, text):
+        if half:
+            if (module is None or _is_module(ctx, module, scope)) and _stays(ctx, call, text):
                 halved.setdefault(key, call)
                 first = widened.get(key)
                 loop = _loop_around(ctx, call)
@@ -114,19 +117,55 @@ def _in_one_function(ctx: Context, done: set[int]) -> Iterator[Finding]:
                     if not _exclusive(ctx, first, call) and not _exclusive(ctx, call, first):
                         done.add(id(first))
                         yield _finding(ctx, first, text, call.lineno)
-        elif is_full(ctx, call, scope):
+        else:
             widened.setdefault(key, call)
-            half = halved.get(key)
-            if half is None or id(call) in done or _exclusive(ctx, half, call) or _reloaded(ctx, half, call, text):
+            made = halved.get(key)
+            if made is None or id(call) in done or _exclusive(ctx, made, call) or _reloaded(ctx, made, call, text):
                 continue
             if _stays(ctx, call, text):
                 done.add(id(call))
-                yield _finding(ctx, call, text, half.lineno)
+                yield _finding(ctx, call, text, made.lineno)
+
+
+def _cast(ctx: Context, call: ast.Call, scope: Scope) -> tuple[ast.expr | None, str, bool] | None:
+    """(module, its name, whether it becomes half) of `m.half()`, `m.to(dtype)`, `m.apply(lambda x: x.half())`."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in _CASTS:
+        return None
+    cast: ast.AST = call
+    if call.func.attr == "apply":
+        if len(call.args) != 1 or not isinstance(call.args[0], ast.Lambda):
+            return None
+        cast = call.args[0].body
+    half = is_half(ctx, cast, scope)
+    if not half and not is_full(ctx, cast, scope):
+        return None
+    module = strip_module_calls(call.func.value)
+    text = dotted(module)
+    if text is not None:
+        return module, text, half
+    kept = _kept_as(ctx, call) if half else None  # model = build().half()
+    return (kept, kept.id, half) if kept is not None else None
+
+
+def _kept_as(ctx: Context, call: ast.Call) -> ast.Name | None:
+    below: ast.AST = call
+    node: ast.AST | None = ctx.symbols.parent.get(call)
+    while isinstance(node, ast.Call | ast.Attribute) and below is getattr(node, "func", getattr(node, "value", None)):
+        below, node = node, ctx.symbols.parent.get(node)
+    return node.targets[0] if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) else None
+
+
+def _cast_by_helper(helpers: PrecisionHelpers, call: ast.Call, scope: Scope) -> tuple[None, str, bool] | None:
+    cast = helpers.cast(call, scope)
+    return (None, *cast) if cast is not None else None
 
 
 def _stays(ctx: Context, call: ast.Call, text: str) -> bool:
     """`model.half()`, `model = model.half()`, `f(model.half())`: what is cast is the module that the name stands for."""
-    return "deepcopy" not in ctx.str(call.func) and not any(
+    if "deepcopy" in ctx.str(call.func):
+        return False
+    kept = _kept_as(ctx, call)
+    return (kept is not None and kept.id == text) or not any(
         isinstance(n, ast.Call) and last_name(n.func) not in SELF_RETURNING for n in ast.walk(call.func)
     )
 
