@@ -9,6 +9,7 @@ from deploychain.audit.astnames import UNKNOWN, Scope, dotted, last_name, return
 from deploychain.audit.context import Context
 
 _SAME = frozenset({"float", "int", "abs", "round", "item", "cpu", "tensor", "detach"})
+_OF_MANY = frozenset({"min", "amin", "mean", "median", "fmean"})
 _LOGS = frozenset({"log2"})
 SCALER_NAME = re.compile(r"scaler$", re.IGNORECASE)
 
@@ -26,6 +27,9 @@ def scale_read(ctx: Context, expr: ast.expr, scope: Scope, depth: int = 5) -> st
             return "scale" if is_scaler(ctx, expr.func.value, scope) else ""
         if leaf in _SAME and inside is not None:
             return scale_read(ctx, inside, scope, depth - 1)
+        if leaf in _OF_MANY and inside is not None:
+            many = inside.value if isinstance(inside, ast.Subscript) else inside  # `scales[-100:]`
+            return "scale" if _collected(ctx, many, depth) else ""
         if leaf in _LOGS and inside is not None:
             return "log2" if scale_read(ctx, inside, scope, depth - 1) else ""
         for ref in ctx.symbols.resolve(expr, scope):
@@ -40,6 +44,10 @@ def scale_read(ctx: Context, expr: ast.expr, scope: Scope, depth: int = 5) -> st
                 owner = ref.expr.func
                 if isinstance(owner, ast.Attribute) and is_scaler(ctx, owner.value, ref.scope):
                     return "scale"
+    if isinstance(expr, ast.Subscript) and isinstance(expr.slice, ast.Constant):  # `stats["scale"]`
+        for ref in ctx.symbols.resolve(expr, scope):
+            if ref.expr is not expr and (kind := scale_read(ctx, ref.expr, ref.scope, depth - 1)):
+                return kind
         return ""
     if isinstance(expr, ast.Attribute) and (method := _property(ctx, expr, scope)) is not None:
         return next((k for v in returns(method) if (k := scale_read(ctx, v, method, depth - 1))), "")
@@ -110,6 +118,12 @@ def number(ctx: Context, expr: ast.expr | None, scope: Scope) -> float | None:
         table = ctx.symbols.const(expr.value, scope)
         if isinstance(table, list) and isinstance(expr.slice.value, int) and expr.slice.value < len(table):
             value = table[expr.slice.value]
+    if value is UNKNOWN and (text := dotted(expr)) is not None:  # `self.low, self.high = band`
+        bindings = ctx.symbols.bindings(text, scope)
+        if len(bindings) == 1 and bindings[0].place is not None and not bindings[0].loop:
+            table = ctx.symbols.const(bindings[0].value, bindings[0].scope)
+            if isinstance(table, list) and bindings[0].place < len(table):
+                value = table[bindings[0].place]
     if value is UNKNOWN and isinstance(expr, ast.IfExp):
         both = [number(ctx, e, scope) for e in (expr.body, expr.orelse)]
         return max((b for b in both if b is not None), default=None) if None not in both else None

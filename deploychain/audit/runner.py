@@ -21,7 +21,7 @@ from deploychain.errors import ConfigError
 
 _MANY_FILES = 150
 # Files that mention none of these hold nothing that a rule looks for.
-_RELEVANT = re.compile(r"torch|lightning|accelerat|transformers|scaler|trtexec|tensorrt|onnx|autocast")
+_RELEVANT = re.compile(r"torch|lightning|accelerat|transformers|scaler|trtexec|tensorrt|onnx|autocast|deepspeed")
 
 
 def audit_paths(paths: Sequence[Path], settings: AuditSettings | None = None) -> AuditReport:

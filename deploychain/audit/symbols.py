@@ -18,6 +18,7 @@ from deploychain.audit.astnames import (
     dotted,
     last_name,
     returns,
+    strip_copy,
     strip_module_calls,
 )
 from deploychain.audit.configs import Configs, annotation_name
@@ -25,6 +26,7 @@ from deploychain.audit.constants import Constants
 from deploychain.audit.index import Index
 from deploychain.audit.keywords import write_out_keywords, write_out_partials
 from deploychain.audit.likely_classes import LikelyClasses
+from deploychain.audit.registries import Registries, entry_results
 from deploychain.audit.sources import Source
 
 
@@ -40,6 +42,7 @@ class Symbols(Index):
         self._depth = 0
         self.configs = Configs(self)
         self.likely = LikelyClasses(self)
+        self.registries = Registries(self)
         self.constants = Constants(self)
         self.const = self.constants.value
         self.default = self.constants.default
@@ -140,10 +143,13 @@ class Symbols(Index):
         return None
 
     def _annotated(self, name: str, scope: Scope) -> Scope | None:
-        """The class of this file that a parameter is annotated with."""
-        function = self.parameter_scope(name, scope)
+        """The class of this file that a parameter is annotated with, or that its default is made of."""
+        function = self.parameter_scope(name, scope) if self.classes else None
         annotation = function.annotations.get(name) if function is not None else None
-        return self.classes.get(annotation_name(annotation)) if annotation is not None else None
+        if annotation is not None:
+            return self.classes.get(annotation_name(annotation))
+        default = self.default(name, scope) if function is not None else None  # `def fit(cb=ScaleCallback())`
+        return self.classes.get(last_name(default.func)) if isinstance(default, ast.Call) else None
 
     def classes_in(self, expr: ast.expr, scope: Scope) -> list[Scope]:
         """The classes of this file that a module expression is made of, with those of its submodules."""
@@ -290,7 +296,8 @@ class Symbols(Index):
         """The function whose parameter a name still is: `net = net.half().eval()` rebinds it to the same object."""
         home = bindings[0].scope
         if text in home.parameters and all(
-            b.value is not None and b.scope is home and dotted(strip_module_calls(b.value)) == text for b in bindings
+            b.value is not None and b.scope is home and dotted(strip_copy(strip_module_calls(b.value))) == text
+            for b in bindings
         ):
             return home
         return None
@@ -298,7 +305,7 @@ class Symbols(Index):
     def _resolve_item(self, expr: ast.Subscript, scope: Scope, depth: int, seen: frozenset[int]) -> list[Ref]:
         """`LOSSES["bce"]` of a dict, or of an nn.ModuleDict made from one."""
         key = expr.slice.value if isinstance(expr.slice, ast.Constant) else None
-        if isinstance(expr.slice, ast.Name | ast.Attribute | ast.Subscript) and depth > 2:
+        if isinstance(expr.slice, ast.Name | ast.Attribute | ast.Subscript | ast.Call) and depth > 2:
             key = self.const(expr.slice, scope, 2)  # `LOSSES[args.loss]` with the default of the argument
         base = expr.value
         if isinstance(base, ast.Call) and last_name(base.func) == "ModuleDict" and base.args:
@@ -357,14 +364,18 @@ class Symbols(Index):
     def _resolve_call(self, call: ast.Call, scope: Scope, depth: int, seen: frozenset[int]) -> list[Ref]:
         function = self.local_function(call.func, scope)
         found: list[Ref] = []
-        if function is None and isinstance(call.func, ast.Attribute) and call.func.attr == "get" and call.args:
+        if function is None and isinstance(call.func, ast.Attribute) and call.func.attr in ("get", "pop") and call.args:
             key = call.args[0].value if isinstance(call.args[0], ast.Constant) else None
             if isinstance(key, str):
                 found = self.configs.values(call.func.value, key, scope, depth, seen)
                 if not found and len(call.args) == 2:
                     found = self.resolve(call.args[1], scope, depth - 1, seen)
             return found
-        if function is None or function.name in ("forward", "__init__"):
+        if function is None:
+            results = entry_results(self, call.func, scope) if depth > 2 else []
+            found = [r for e in results for r in self.resolve(e.expr, e.scope, depth - 1, seen)]
+            return found or self.registries.made(call, scope)
+        if function.name in ("forward", "__init__"):
             return []
         for value in returns(function):
             found += self.resolve(value, function, depth - 1, seen)

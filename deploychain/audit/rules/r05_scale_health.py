@@ -16,11 +16,16 @@ from deploychain.audit.scaler_settings import settings
 _LOWEST_ALARM = 32  # a summed loss sits at 2^5..2^12 for good reason: an alarm below that is one about real trouble
 _SMALLEST_START = 16  # 2000 clean steps for each doubling: 26000 steps from here to 2^16
 _LARGEST_START = 2.0**24
+_WORTH = re.compile(
+    r"get_scale|init_scale|new_scale|GradScaler\(|caler\.update\([^)]|initial_scale_power|caler\w*\._scale|\[.scale.\]"
+)
 _EPOCH = re.compile(r"^(_?ep|_?epochs?|epoch_\w+|cur_epoch|n_epoch)$", re.IGNORECASE)
 _FIX_START = "GradScaler()  # starts at 65536 and finds its level in the first steps"
 
 
 def check(ctx: Context) -> Iterator[Finding]:
+    if _WORTH.search(ctx.text) is None:
+        return
     yield from _start(ctx)
     for node in ctx.symbols.nodes(ast.Compare):
         yield from _band(ctx, node)
@@ -225,6 +230,10 @@ def _made_again(ctx: Context) -> Iterator[Finding]:
             loop = loops[0] if loops and None not in loops else None
             if loop is not None and _makes_optimizer(ctx, scope.node):
                 continue
+        elif loop is None and isinstance(scope.node, ast.FunctionDef) and not _makes_optimizer(ctx, scope.node):
+            # `self.reset_amp()` at the head of every epoch
+            again = [_epoch_loop(ctx, s) for s in ctx.symbols.call_sites(scope)]
+            loop = next((o for o in again if o is not None and _steps(ctx, o)), None)
         if loop is not None and not _makes_optimizer(ctx, loop):
             yield _new_scaler(ctx, call, "in every epoch")
 
@@ -297,5 +306,5 @@ RULE = Rule(
     bad="if scaler.get_scale() < 2**14:\n    raise RuntimeError('loss scale collapsed')",
     good="with deploychain.monitor(model, optimizer, scaler) as m:\n    ...\n    m.step(loss)  # reports R05 from the whole series",
     check=check,
-    trigger=r"get_scale|init_scale|new_scale|GradScaler\(|[sS]caler\.update\([^)]|initial_scale_power|caler\w*\._scale|\[.scale.\]",
+    trigger=r"caler|initial_scale_power",
 )

@@ -66,7 +66,7 @@ def _judge(ctx: Context, value: ast.expr, scope: Scope) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _basis(ctx: Context, value: ast.expr, scope: Scope) -> str:
+def _basis(ctx: Context, value: ast.expr, scope: Scope, depth: int = 2) -> str:
     """ "batch size" or "number of batches" where the interval is computed from it."""
     exprs = [value, *(r.expr for r in ctx.symbols.resolve(value, scope))]
     text = dotted(value)
@@ -84,6 +84,10 @@ def _basis(ctx: Context, value: ast.expr, scope: Scope) -> str:
                 and "loader" in ctx.str(node.args[0]).lower()
             ):
                 return "number of batches"
+            if isinstance(expr, ast.BinOp) and isinstance(node, ast.Name) and depth:  # `steps = len(loader)` before
+                basis = _basis(ctx, node, scope, depth - 1)
+                if basis:
+                    return basis
     return ""
 
 
