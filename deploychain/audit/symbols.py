@@ -18,7 +18,6 @@ from deploychain.audit.astnames import (
     dotted,
     last_name,
     returns,
-    strip_copy,
     strip_module_calls,
 )
 from deploychain.audit.configs import Configs, annotation_name
@@ -26,7 +25,6 @@ from deploychain.audit.constants import Constants
 from deploychain.audit.index import Index
 from deploychain.audit.keywords import write_out_keywords, write_out_partials
 from deploychain.audit.likely_classes import LikelyClasses
-from deploychain.audit.registries import Registries, entry_results
 from deploychain.audit.sources import Source
 
 
@@ -42,7 +40,6 @@ class Symbols(Index):
         self._depth = 0
         self.configs = Configs(self)
         self.likely = LikelyClasses(self)
-        self.registries = Registries(self)
         self.constants = Constants(self)
         self.const = self.constants.value
         self.default = self.constants.default
@@ -296,8 +293,7 @@ class Symbols(Index):
         """The function whose parameter a name still is: `net = net.half().eval()` rebinds it to the same object."""
         home = bindings[0].scope
         if text in home.parameters and all(
-            b.value is not None and b.scope is home and dotted(strip_copy(strip_module_calls(b.value))) == text
-            for b in bindings
+            b.value is not None and b.scope is home and dotted(strip_module_calls(b.value)) == text for b in bindings
         ):
             return home
         return None
@@ -305,7 +301,7 @@ class Symbols(Index):
     def _resolve_item(self, expr: ast.Subscript, scope: Scope, depth: int, seen: frozenset[int]) -> list[Ref]:
         """`LOSSES["bce"]` of a dict, or of an nn.ModuleDict made from one."""
         key = expr.slice.value if isinstance(expr.slice, ast.Constant) else None
-        if isinstance(expr.slice, ast.Name | ast.Attribute | ast.Subscript | ast.Call) and depth > 2:
+        if isinstance(expr.slice, ast.Name | ast.Attribute | ast.Subscript) and depth > 2:
             key = self.const(expr.slice, scope, 2)  # `LOSSES[args.loss]` with the default of the argument
         base = expr.value
         if isinstance(base, ast.Call) and last_name(base.func) == "ModuleDict" and base.args:
@@ -364,18 +360,14 @@ class Symbols(Index):
     def _resolve_call(self, call: ast.Call, scope: Scope, depth: int, seen: frozenset[int]) -> list[Ref]:
         function = self.local_function(call.func, scope)
         found: list[Ref] = []
-        if function is None and isinstance(call.func, ast.Attribute) and call.func.attr in ("get", "pop") and call.args:
+        if function is None and isinstance(call.func, ast.Attribute) and call.func.attr == "get" and call.args:
             key = call.args[0].value if isinstance(call.args[0], ast.Constant) else None
             if isinstance(key, str):
                 found = self.configs.values(call.func.value, key, scope, depth, seen)
                 if not found and len(call.args) == 2:
                     found = self.resolve(call.args[1], scope, depth - 1, seen)
             return found
-        if function is None:
-            results = entry_results(self, call.func, scope) if depth > 2 else []
-            found = [r for e in results for r in self.resolve(e.expr, e.scope, depth - 1, seen)]
-            return found or self.registries.made(call, scope)
-        if function.name in ("forward", "__init__"):
+        if function is None or function.name in ("forward", "__init__"):
             return []
         for value in returns(function):
             found += self.resolve(value, function, depth - 1, seen)
