@@ -46,6 +46,7 @@ class Graph:
     left: int = _BUDGET
     cut: bool = False  # the function has more statements than a graph takes
     implied: bool = False  # one training step: the loop around it is in another file
+    _forgotten: dict[int, frozenset[str]] = field(default_factory=dict)
 
     @property
     def exhausted(self) -> bool:
@@ -60,6 +61,12 @@ class Graph:
             for text in {t for _, guards in node.succ for t, _ in guards}:
                 askers[text] = askers.get(text, 0) + (2 if node.loops else 1)
         return frozenset(t for t, count in askers.items() if count > 1 and _pure(t))
+
+    def forgotten(self, node: Node) -> frozenset[str]:
+        """The conditions that mean something else after a node, as it assigns a name in them."""
+        if node.number not in self._forgotten:
+            self._forgotten[node.number] = frozenset(t for t in self.asked_again if _mentions(t, node.kills))
+        return self._forgotten[node.number]
 
     def events(self, *kinds: str) -> list[tuple[Node, Event]]:
         return [(n, e) for n in self.nodes for e in n.events if e.kind in kinds]
@@ -120,7 +127,9 @@ def search(
             if subject and any(_part_of(subject, name) for name in node.renews):
                 continue
             if node.kills and known:
-                known = {t: v for t, v in known.items() if not _mentions(t, node.kills)}
+                lost = graph.forgotten(node)
+                if not lost.isdisjoint(known):
+                    known = {t: v for t, v in known.items() if t not in lost}
             if node.sets:
                 known = {**known, **{t: v for t, v in node.sets.items() if t in graph.asked_again}}
             ended = False

@@ -239,8 +239,10 @@ def _wraps(ctx: Context, node: ast.AST) -> bool:
 
 
 def _fsdp(ctx: Context) -> Iterator[Finding]:
+    if not ctx.amp.scaler_calls or "FullySharded" not in ctx.text or "ShardedGradScaler" in ctx.text:
+        return
     wraps = [n for n in ctx.symbols.nodes(ast.Name, ast.Attribute) if _wraps(ctx, n)]
-    if not wraps or "ShardedGradScaler" in ctx.text:
+    if not wraps:
         return
     for call in ctx.amp.scaler_calls:
         if ctx.amp.call_enabled(call, ctx.symbols.scope(call)) is False:
