@@ -41,8 +41,17 @@ def loaded_before(ctx: Context, node: ast.stmt | ast.expr, scope: Scope, depth: 
             if where.owner is scope.owner and where is not scope and loads(ctx, call):
                 return True
     sites: list[ast.Call] = list(ctx.symbols.call_sites(scope))
-    sites += [c for c, _ in ctx.calls_named("apply") if c.args and last_name(c.args[0]) == scope.name]
+    sites += [c for c, _ in ctx.calls_named("apply") if c.args and _runs(ctx, c.args[0], scope)]
     return any(loaded_before(ctx, site, ctx.symbols.scope(site), depth - 1) for site in sites[:6])
+
+
+def _runs(ctx: Context, applied: ast.expr, function: Scope) -> bool:
+    """`model.apply(fn)`, or `model.apply(NormPatcher(1e-3))` of a class with `__call__`."""
+    if last_name(applied) == function.name:
+        return True
+    if function.name != "__call__" or function.owner is None:
+        return False
+    return ctx.symbols.instance_class(applied, ctx.symbols.scope(applied)) is function.owner
 
 
 def loaded_after(ctx: Context, node: ast.stmt, scope: Scope) -> bool:

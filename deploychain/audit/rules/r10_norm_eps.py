@@ -45,19 +45,23 @@ _FIX = "leave eps at the value that the model was trained with (1e-5 by default)
 
 
 # What any file with a finding holds: most files name an eps and need no analysis.
+# Each pattern starts with fixed letters, which is what makes the search fast.
 _NUMBER = re.compile(r"6\.[01]\d*e-0?5|9\.7[67]\d*e-0?4")
 _REBUILT = re.compile(r"\.(normalized_shape|num_features|num_channels)\b[^\n]*eps=")
-_QUOTED = tuple(f"{q}{name}{q}," for q in "'\"" for name in sorted(_EPS))
-_SET = re.compile(r"eps(ilon)?\s*(=(?!=)|,|[-+*/]=)")
-_CONFIG_WORTH = re.compile(r"(norm|ln|bn)_eps(ilon)?['\"]?\s*[=:,]\s*[\d.A-Z]|norm_layer\s*=")
+_QUOTED = re.compile(r"eps(ilon)?['\"],")
+_SET = re.compile(r"eps(?<![a-zA-Z]eps)(ilon)?\s*(=(?!=)|,|[-+*/]=)")
+_CONFIG_WORTH = re.compile(r"_eps(?<=rm_eps|ln_eps|bn_eps)(ilon)?['\"]?\s*[=:,]\s*[\d.A-Z]")
 
 
 def _worth(text: str) -> bool:
     if "finfo" in text and ("16" in text or "half" in text):
         return True
-    if _NUMBER.search(text) or _REBUILT.search(text) or any(q in text for q in _QUOTED):
+    if any(digits in text for digits in ("6.0", "6.1", "9.7")) and _NUMBER.search(text):
         return True
-    if any(word in text for word in ("from_pretrained(", "pretrained=", "weights=")) and _CONFIG_WORTH.search(text):
+    if _REBUILT.search(text) or _QUOTED.search(text):
+        return True
+    loaded = any(word in text for word in ("from_pretrained(", "pretrained=", "weights="))
+    if loaded and ("norm_layer" in text or _CONFIG_WORTH.search(text)):
         return True
     for found in _SET.finditer(text):  # `m.eps = ...`, `m.eps, m.momentum = ...`
         before = text[text.rfind("\n", 0, found.start()) + 1 : found.start()]
@@ -98,7 +102,7 @@ def _from_finfo(ctx: Context) -> Iterator[Finding]:
             eps = call.args[index]
         if last_name(call.func) == "partial" and call.args:
             of_torch = of_torch or last_name(call.args[0]) in _NORMS
-        own = leaf in ctx.symbols.classes and "norm" in leaf.lower()
+        own = (leaf in ctx.symbols.classes and "norm" in leaf.lower()) or _of_base(ctx, call, scope)
         if eps is not None and (of_torch or own) and (_finfo_half(ctx, eps, scope) or _half_number(ctx, eps, scope)):
             yield _finfo_finding(ctx, eps)
         elif leaf in ("rsqrt", "sqrt") and "float16" in ctx.text:
@@ -110,6 +114,12 @@ def _from_finfo(ctx: Context) -> Iterator[Finding]:
         for k in call.keywords:
             if k.arg and _CONFIG_EPS.match(k.arg) and k.value is not eps and _finfo_half(ctx, k.value, scope):
                 yield _finfo_finding(ctx, k.value)
+
+
+def _of_base(ctx: Context, call: ast.Call, scope: Scope) -> bool:
+    """`super().__init__(dim, eps=...)` in a class that is a norm of torch."""
+    cls = ctx.symbols.class_of(scope) if last_name(call.func) == "__init__" else None
+    return cls is not None and any(last_name(b) in _NORMS for b in getattr(cls.node, "bases", []))
 
 
 def _in_norm(ctx: Context, scope: Scope, expr: ast.expr) -> bool:
@@ -209,9 +219,9 @@ def _configured(ctx: Context) -> Iterator[Finding]:
                 yield _changed(ctx, call)
         elif leaf == "update" and isinstance(call.func, ast.Attribute):
             given = [(k.arg, k.value) for k in call.keywords]
-            for table in call.args:
-                if isinstance(table, ast.Dict):
-                    given += [(getattr(k, "value", None), v) for k, v in zip(table.keys, table.values, strict=True)]
+            for ref in [r for table in call.args for r in _tables(ctx, table, scope)]:
+                if isinstance(ref.expr, ast.Dict):
+                    given += zip((getattr(k, "value", None) for k in ref.expr.keys), ref.expr.values, strict=True)
             for key, value in given:
                 named = isinstance(key, str) and _CONFIG_EPS.match(key) and _of_checkpoint(ctx, call.func.value, scope)
                 if named and not _as_trained(ctx, call.func.value, value, scope):
@@ -231,6 +241,12 @@ def _configured(ctx: Context) -> Iterator[Finding]:
             )
             if isinstance(eps, float) and not usual and (eps > 1e-5 or eps < 1e-6):
                 yield _changed(ctx, call, f"eps={eps:g}")
+
+
+def _tables(ctx: Context, expr: ast.expr, scope: Scope) -> list[Ref]:
+    """What a dictionary is; of a parameter that nothing gives its default."""
+    default = ctx.symbols.default(expr.id, scope) if isinstance(expr, ast.Name) else None
+    return ctx.symbols.resolve(expr, scope) + ([Ref(default, scope)] if default is not None else [])
 
 
 def _pretrained(call: ast.Call) -> bool:

@@ -145,5 +145,5 @@ RULE = Rule(
     bad="from torch.cuda.amp import autocast, GradScaler",
     good='from torch.amp import autocast, GradScaler  # autocast("cuda"), GradScaler("cuda")',
     check=check,
-    trigger=r"\.amp\b|import amp|import (\w+, )*amp\b",
+    trigger=r"amp\b(?:(?<=\.amp)|(?<=import amp)|(?<=, amp))",
 )
