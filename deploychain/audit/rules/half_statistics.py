@@ -147,10 +147,24 @@ def _asks_for_statistics(ctx: Context, test: ast.expr) -> bool | None:
         elif isinstance(node, ast.Name):
             value = ctx.symbols.const(node, ctx.symbols.scope(node))
             words += [w for w in (value if isinstance(value, list) else [value]) if isinstance(w, str)]
+            words += _chosen_by(ctx, node)
     if not any(_STATISTIC.search(w) for w in words):
         return None
     compared = [n for n in ast.walk(test) if isinstance(n, ast.Compare)]
     return not any(isinstance(op, ast.NotIn | ast.NotEq) for n in compared for op in n.ops)
+
+
+def _chosen_by(ctx: Context, name: ast.Name) -> list[str]:
+    """The strings in `stats = {k for k in sd if "running_" in k}`."""
+    bindings = ctx.symbols.bindings(name.id, ctx.symbols.scope(name))
+    return [
+        n.value
+        for b in bindings
+        if isinstance(b.value, ast.SetComp | ast.ListComp | ast.DictComp)
+        for test in (t for g in b.value.generators for t in g.ifs)
+        for n in ast.walk(test)
+        if isinstance(n, ast.Constant) and isinstance(n.value, str)
+    ]
 
 
 def _only_compared(ctx: Context, expr: ast.AST) -> bool:
@@ -251,9 +265,11 @@ def _is_weights(table: ast.expr) -> bool:
 
 
 def _decides(ctx: Context, node: ast.AST) -> bool:
-    """The test chooses what happens to a tensor: it is no count and no assert."""
+    """The test chooses what happens to a tensor, or says that there are none: it is no count and no assert."""
+    counted = False
     while (parent := ctx.symbols.parent.get(node)) is not None and not isinstance(node, ast.stmt):
-        if isinstance(parent, ast.Call) and last_name(parent.func) in ("sum", "any", "len", "print"):
-            return False
+        if isinstance(node, ast.UnaryOp):
+            return True
+        counted = counted or (isinstance(parent, ast.Call) and last_name(parent.func) in ("sum", "any", "len", "print"))
         node = parent
-    return not isinstance(node, ast.Assert | ast.Expr)
+    return not (isinstance(node, ast.Assert | ast.Expr) or (counted and isinstance(node, ast.Assign)))

@@ -15,8 +15,8 @@ class Helper(NamedTuple):
     """What a function casts, by the name it has there, and the parameter that decides to what."""
 
     module: str
-    by: str
-    flag: bool | None  # the value of a switch that means half; None where the parameter is the dtype
+    by: str | None  # None where it always makes the model half
+    flag: bool | None = None  # the value of a switch that means half; None where the parameter is the dtype
 
 
 class PrecisionHelpers:
@@ -32,20 +32,30 @@ class PrecisionHelpers:
             return None
         function = self.ctx.symbols.local_function(call.func, scope)
         helper = self._helper(function) if function is not None else None
-        given = argument_for(call, function, helper.by) if function is not None and helper is not None else None
-        if function is None or helper is None or given is None:
+        if function is None or helper is None:
             return None
         name = _as_called(call, function, helper.module)
+        if helper.by is None:
+            return (name, True) if name else None
+        given = argument_for(call, function, helper.by)
+        if given is None:
+            return None
         if helper.flag is None:
             dtype = self.ctx.amp.dtype(given, scope)
             return (name, dtype == "fp16") if name and dtype in ("fp16", "fp32") else None
         value = self.ctx.symbols.const(given, scope)
         return (name, value is helper.flag) if name and isinstance(value, bool) else None
 
+    def is_fixed(self, call: ast.Call, scope: Scope) -> bool:
+        """The helper makes the model half whatever it is told."""
+        function = self.ctx.symbols.local_function(call.func, scope)
+        helper = self._helper(function) if function is not None else None
+        return helper is not None and helper.by is None
+
     def _helper(self, function: Scope) -> Helper | None:
         key = id(function)
         if key not in self._found:
-            self._found[key] = self._by_dtype(function) or self._by_switch(function)
+            self._found[key] = self._by_dtype(function) or self._by_switch(function) or self._fixed(function)
         return self._found[key]
 
     def _by_dtype(self, function: Scope) -> Helper | None:
@@ -73,6 +83,25 @@ class PrecisionHelpers:
             if same:
                 return Helper(same[0], node.test.id, halves[same[0]])
         return None
+
+    def _fixed(self, function: Scope) -> Helper | None:
+        """`model = model.half().eval()` of a parameter, and never back."""
+        for statement in function.body:
+            if not isinstance(statement, ast.Expr | ast.Assign):
+                continue
+            for name, half in self._casts(statement, function).items():
+                back = isinstance(statement, ast.Assign) and dotted(statement.targets[0]) != name
+                if half and name in function.parameters and not back:
+                    whole = self._floats(function)
+                    return Helper(name, None) if name not in whole else None
+        return None
+
+    def _floats(self, function: Scope) -> set[str]:
+        return {
+            dotted(strip_module_calls(n.func.value)) or ""
+            for n in ast.walk(function.node)
+            if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and is_full(self.ctx, n, function)
+        }
 
     def _casts(self, branch: ast.AST | list[ast.stmt], scope: Scope) -> dict[str, bool]:
         found: dict[str, bool] = {}

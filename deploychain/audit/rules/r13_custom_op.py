@@ -89,7 +89,9 @@ def _is_function(ctx: Context, cls: Scope) -> bool:
 
 
 def _function(ctx: Context, cls: Scope) -> Iterator[Finding]:
-    methods = _methods(cls)
+    methods = {name: m for home in reversed(list(ctx.symbols.bases(cls))) for name, m in _methods(home).items()}
+    if not {"forward", "backward"} & _methods(cls).keys():
+        return
     forward, backward = methods.get("forward"), methods.get("backward")
     if forward is None or backward is None:
         return

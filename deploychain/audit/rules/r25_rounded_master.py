@@ -1,6 +1,6 @@
 """R25: weights that went through float16 are not the FP32 weights."""
 
-# ruff: noqa: E501, SIM102  (messages are one piece of text; nested tests read as patterns)
+# ruff: noqa: E501  (messages are one piece of text; nested tests read as patterns)
 from __future__ import annotations
 
 import ast
@@ -105,18 +105,12 @@ def _in_one_function(ctx: Context, done: set[int]) -> Iterator[Finding]:
         key = (id(scope), text)
         if half:
             if (module is None or _is_module(ctx, module, scope)) and _stays(ctx, call, text):
-                halved.setdefault(key, call)
+                if not helpers.is_fixed(call, scope):  # what the walk goes through in order anyway
+                    halved.setdefault(key, call)
                 first = widened.get(key)
-                loop = _loop_around(ctx, call)
-                if (
-                    first is not None
-                    and id(first) not in done
-                    and loop is not None
-                    and loop is _loop_around(ctx, first)
-                ):
-                    if not _exclusive(ctx, first, call) and not _exclusive(ctx, call, first):
-                        done.add(id(first))
-                        yield _finding(ctx, first, text, call.lineno)
+                if first is not None and id(first) not in done and _again(ctx, first, call):
+                    done.add(id(first))
+                    yield _finding(ctx, first, text, call.lineno)
         else:
             widened.setdefault(key, call)
             made = halved.get(key)
@@ -170,6 +164,14 @@ def _stays(ctx: Context, call: ast.Call, text: str) -> bool:
     )
 
 
+def _again(ctx: Context, first: ast.Call, call: ast.Call) -> bool:
+    """The next round of a loop comes from the second to the first."""
+    loop = _loop_around(ctx, call)
+    if loop is None or loop is not _loop_around(ctx, first):
+        return False
+    return not _exclusive(ctx, first, call) and not _exclusive(ctx, call, first)
+
+
 def _loop_around(ctx: Context, node: ast.AST) -> ast.AST | None:
     found: ast.AST | None = node
     while found is not None and not isinstance(found, ast.For | ast.While | ast.FunctionDef):
@@ -194,7 +196,8 @@ def _in_one_class(ctx: Context, done: set[int]) -> Iterator[Finding]:
         own = name.startswith("self.") or name in ("pl_module", "trainer.model", "model")
         if not own:
             continue
-        if scope.name in _BEGINS and is_half(ctx, call, scope) and "deepcopy" not in ctx.str(call):
+        begins = scope.name in _BEGINS or _kept_name(ctx, call, "").startswith("self.")
+        if begins and is_half(ctx, call, scope) and "deepcopy" not in ctx.str(call):
             halved.setdefault((id(cls), name), call)
         elif is_full(ctx, call, scope):
             casts.append((call, call.func.value, (id(cls), name), scope.name))
@@ -202,9 +205,13 @@ def _in_one_class(ctx: Context, done: set[int]) -> Iterator[Finding]:
         first = halved.get(key)
         if first is None or id(call) in done or method in ("forward", ctx.symbols.scope(first).name):
             continue
-        begins = ctx.symbols.scope(first).name
-        ends = begins.replace("start", "end").replace("begin", "end").replace("enter", "exit")
-        follows = key[1].startswith("self.") if begins == "__init__" else method == ends
+        start = ctx.symbols.scope(first).name
+        ends = start.replace("start", "end").replace("begin", "end").replace("enter", "exit")
+        follows = key[1].startswith("self.") if start == "__init__" else method == ends
+        if start not in _BEGINS:
+            follows = quantised_after(ctx, call, "")
+        if _reloaded(ctx, first, call, key[1]):
+            continue
         if follows and _is_module(ctx, strip_module_calls(module), ctx.symbols.scope(call)):
             done.add(id(call))
             yield _finding(ctx, call, key[1], first.lineno)

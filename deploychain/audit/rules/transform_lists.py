@@ -151,8 +151,10 @@ def _of_values(images: Images, values: list[Ref]) -> str | None:
 
 
 def last_dtype(ctx: Context, images: Images, call: ast.Call) -> str | None:
-    """The dtype of what a Compose gives back; None where no step of it sets one."""
+    """The dtype of what a Compose, or one transform, gives back; None where no step of it sets one."""
     found: str | None = None
+    if last_name(call.func) in _CASTS:
+        return step_dtype(ctx, images, Ref(call, ctx.symbols.scope(call)))
     if last_name(call.func) in COMPOSES and call.args:
         for step in steps(ctx, call):
             found = step_dtype(ctx, images, step) or found
