@@ -183,6 +183,15 @@ def strip_module_calls(expr: ast.expr) -> ast.expr:
     return expr
 
 
+def strip_copy(expr: ast.expr) -> ast.expr:
+    """`dict(cfg)`, `cfg.copy()`, `copy.deepcopy(cfg)` -> `cfg`"""
+    if isinstance(expr, ast.Call) and len(expr.args) == 1 and last_name(expr.func) in ("dict", "copy", "deepcopy"):
+        return expr.args[0]
+    if isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute) and expr.func.attr == "copy":
+        return expr.func.value
+    return expr
+
+
 def returns(function: Scope) -> list[ast.expr]:
     """The values that a function returns (its own returns, not those of functions inside)."""
     if function.returned is not None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from deploychain.audit.astnames import Ref, Scope, dotted, last_name, strip_module_calls
 from deploychain.audit.astnames import keyword as given_as
+from deploychain.audit.elements import looped
 from deploychain.audit.losses import FUNCTION_LOSSES, loss_name
 from deploychain.audit.moduletypes import ModuleTypes
 from deploychain.audit.values import (
@@ -168,6 +169,8 @@ class CallTypes(ModuleTypes):
         if attr in _SAME:
             if base is UNKNOWN_VALUE and attr in ("cuda", "to", "train") and _looks_constructed(func.value):
                 return MODULE
+            if attr == "to" and base.half and not base.module and _names_a_dtype(call):
+                return UNKNOWN_VALUE
             return replace(base, module=True) if attr == "eval" and not call.args and base.dtype != "other" else base
         if attr == "type_as" and call.args:
             return args[0]
@@ -281,7 +284,7 @@ class CallTypes(ModuleTypes):
     def _held_functions(self, func: ast.expr) -> list[Scope]:
         """Functions of this file that a name holds: `self.crit = dice`, `LOSSES[cfg["loss"]]`, `for w, f in TERMS`."""
         found: list[Scope] = []
-        for ref in [*self.symbols.resolve(func, self._scope), *self.symbols.looped(func, self._scope)]:
+        for ref in [*self.symbols.resolve(func, self._scope), *looped(self.symbols, func, self._scope)]:
             choices = [ref]
             if isinstance(ref.expr, ast.Subscript):  # any of the table, where the key is not known
                 tables = self.symbols.resolve(ref.expr.value, ref.scope)
@@ -309,6 +312,12 @@ class CallTypes(ModuleTypes):
             return held[0].tensor if held and all(a.half and a.dtype == held[0].dtype for a in held) else OTHER
         is_module = self._method_of(cls, "forward") is not None
         return replace(MODULE if is_module else OTHER, made=Ref(call, self._scope))
+
+
+def _names_a_dtype(call: ast.Call) -> bool:
+    """`x.to(dtype)`, of a dtype that the file does not tell."""
+    given = given_as(call, "dtype")
+    return given is not None or any("dtype" in last_name(a) for a in call.args)
 
 
 def _looks_constructed(expr: ast.expr) -> bool:

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import replace
 
-from deploychain.audit.astnames import Scope, dotted, keyword, last_name
+from deploychain.audit.astnames import Scope, dotted, keyword, last_name, strip_module_calls
 from deploychain.audit.exprtypes import ExpressionTypes
 from deploychain.audit.frameworks import Region
 from deploychain.audit.symbols import Symbols
@@ -237,9 +237,10 @@ class DtypeWalk(ExpressionTypes):
         chain = expr
         while isinstance(chain, ast.Call) and isinstance(chain.func, ast.Attribute):
             base = chain.func.value
-            text = dotted(base)
             dtype = self._cast_dtype(chain)
-            if dtype is not None and text is not None:
+            held = strip_module_calls(base) if dtype is not None else base  # of `net.eval().half()`
+            if dtype is not None and dotted(held) is not None:
+                base = held
                 self._assign(base, Value(dtype, True, chain, module=True, made=self._value(base).made))
                 return
             chain = base

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
 
 from deploychain.audit.astnames import Ref, Scope, dotted, last_name
-from deploychain.audit.symbols import Symbols
+
+if TYPE_CHECKING:
+    from deploychain.audit.symbols import Symbols
 
 
 def elements(symbols: Symbols, expr: ast.expr, scope: Scope) -> list[Ref]:
@@ -50,3 +53,33 @@ def _entries(expr: ast.expr) -> list[ast.expr]:
     if isinstance(expr, ast.Dict):
         return expr.values
     return expr.elts if isinstance(expr, ast.List | ast.Tuple) else []
+
+
+def looped(symbols: Symbols, expr: ast.expr, scope: Scope) -> list[Ref]:
+    """What a loop variable goes through: the elements of a list or dictionary that is written in the file."""
+    found: list[Ref] = []
+    for binding in symbols.bindings(expr.id, scope) if isinstance(expr, ast.Name) else ():
+        source, place = binding.value, binding.place
+        if not binding.loop or source is None:
+            continue
+        if isinstance(source, ast.Call) and last_name(source.func) in ("zip", "enumerate") and place is not None:
+            index = place if last_name(source.func) == "zip" else place - 1
+            source, place = (source.args[index], None) if 0 <= index < len(source.args) else (source, 9)
+        elif isinstance(source, ast.Call) and last_name(source.func) in ("items", "values", "children"):
+            place = None if place in (None, 1) else 9
+            source = source.func.value if isinstance(source.func, ast.Attribute) else source
+        for ref in symbols.resolve(source, binding.scope):
+            for element in _held(ref.expr):
+                picked = element if place is None else _held(element)[place : place + 1]
+                for part in picked if isinstance(picked, list) else [picked]:
+                    found += symbols.resolve(part, ref.scope)
+    return found
+
+
+def _held(expr: ast.expr) -> list[ast.expr]:
+    """The elements of a list, tuple, dictionary or list of modules that is written out."""
+    if isinstance(expr, ast.Call) and last_name(expr.func) in ("ModuleList", "ModuleDict") and expr.args:
+        expr = expr.args[0]
+    if isinstance(expr, ast.Dict):
+        return expr.values
+    return expr.elts if isinstance(expr, ast.List | ast.Tuple | ast.Set) else []

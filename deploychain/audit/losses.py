@@ -6,6 +6,7 @@ import ast
 import re
 
 from deploychain.audit.astnames import Scope, dotted, last_name
+from deploychain.audit.elements import looped
 from deploychain.audit.symbols import Symbols
 
 _LOSS_NAME = re.compile(
@@ -76,7 +77,7 @@ def loss_name(symbols: Symbols, func: ast.expr, scope: Scope) -> tuple[str, ast.
         return None if not _LOSS_NAME.search(leaf) or name.startswith(("torch.", "math.")) else ("", None)
     if isinstance(func, ast.Call):
         return _loss_class(symbols, func, scope)
-    for ref in [*symbols.resolve(func, scope), *symbols.looped(func, scope)]:
+    for ref in [*symbols.resolve(func, scope), *looped(symbols, func, scope)]:
         if isinstance(ref.expr, ast.Call):
             made = _loss_class(symbols, ref.expr, ref.scope)
             if made is not None:

@@ -18,6 +18,7 @@ from deploychain.audit.astnames import (
     dotted,
     last_name,
     returns,
+    strip_copy,
     strip_module_calls,
 )
 from deploychain.audit.configs import Configs, annotation_name
@@ -25,6 +26,7 @@ from deploychain.audit.constants import Constants
 from deploychain.audit.index import Index
 from deploychain.audit.keywords import write_out_keywords, write_out_partials
 from deploychain.audit.likely_classes import LikelyClasses
+from deploychain.audit.registries import Registries, entry_results
 from deploychain.audit.sources import Source
 
 
@@ -40,6 +42,7 @@ class Symbols(Index):
         self._depth = 0
         self.configs = Configs(self)
         self.likely = LikelyClasses(self)
+        self.registries = Registries(self)
         self.constants = Constants(self)
         self.const = self.constants.value
         self.default = self.constants.default
@@ -137,6 +140,8 @@ class Symbols(Index):
                 made = self._annotated(call.id, ref.scope) or self.likely.of(call.id, ref.scope)
                 if made is not None:
                     return made
+                if call is not ref.expr:  # a function returns `net.eval()`
+                    return self.instance_class(call, ref.scope)
         return None
 
     def _annotated(self, name: str, scope: Scope) -> Scope | None:
@@ -150,7 +155,11 @@ class Symbols(Index):
 
     def classes_in(self, expr: ast.expr, scope: Scope) -> list[Scope]:
         """The classes of this file that a module expression is made of, with those of its submodules."""
-        queue: list[ast.AST] = [r.expr for r in self.resolve(strip_module_calls(expr), scope)]
+        queue: list[ast.AST] = []
+        for ref in self.resolve(strip_module_calls(expr), scope):
+            inner = strip_module_calls(ref.expr)  # of `net.eval()` that a function returns
+            again = inner is not ref.expr and dotted(inner) is not None
+            queue += [r.expr for r in self.resolve(inner, ref.scope)] if again else [ref.expr]
         found: list[Scope] = []
         while queue:
             for node in ast.walk(queue.pop()):
@@ -250,7 +259,7 @@ class Symbols(Index):
         if isinstance(expr, ast.Call):
             returned = self._resolve_call(expr, scope, depth, seen)
             return returned or [Ref(expr, scope)]
-        if isinstance(expr, ast.Subscript) and isinstance(expr.value, ast.Dict | ast.Call):  # `{"bce": ...}[name]`
+        if isinstance(expr, ast.Subscript):  # `{"bce": ...}[name]`, `LOSSES[args.loss]`
             return self._resolve_item(expr, scope, depth, seen) or [Ref(expr, scope)]
         return [Ref(expr, scope)]
 
@@ -293,7 +302,8 @@ class Symbols(Index):
         """The function whose parameter a name still is: `net = net.half().eval()` rebinds it to the same object."""
         home = bindings[0].scope
         if text in home.parameters and all(
-            b.value is not None and b.scope is home and dotted(strip_module_calls(b.value)) == text for b in bindings
+            b.value is not None and b.scope is home and dotted(strip_copy(strip_module_calls(b.value))) == text
+            for b in bindings
         ):
             return home
         return None
@@ -301,7 +311,7 @@ class Symbols(Index):
     def _resolve_item(self, expr: ast.Subscript, scope: Scope, depth: int, seen: frozenset[int]) -> list[Ref]:
         """`LOSSES["bce"]` of a dict, or of an nn.ModuleDict made from one."""
         key = expr.slice.value if isinstance(expr.slice, ast.Constant) else None
-        if isinstance(expr.slice, ast.Name | ast.Attribute | ast.Subscript) and depth > 2:
+        if isinstance(expr.slice, ast.Name | ast.Attribute | ast.Subscript | ast.Call) and depth > 2:
             key = self.const(expr.slice, scope, 2)  # `LOSSES[args.loss]` with the default of the argument
         base = expr.value
         if isinstance(base, ast.Call) and last_name(base.func) == "ModuleDict" and base.args:
@@ -322,26 +332,6 @@ class Symbols(Index):
                 found += self.resolve(ref.expr.elts[binding.place], ref.scope, depth - 1, seen)
         return found
 
-    def looped(self, expr: ast.expr, scope: Scope) -> list[Ref]:
-        """What a loop variable goes through: the elements of a list or dictionary that is written in the file."""
-        found: list[Ref] = []
-        for binding in self.bindings(expr.id, scope) if isinstance(expr, ast.Name) else ():
-            source, place = binding.value, binding.place
-            if not binding.loop or source is None:
-                continue
-            if isinstance(source, ast.Call) and last_name(source.func) in ("zip", "enumerate") and place is not None:
-                index = place if last_name(source.func) == "zip" else place - 1
-                source, place = (source.args[index], None) if 0 <= index < len(source.args) else (source, 9)
-            elif isinstance(source, ast.Call) and last_name(source.func) in ("items", "values", "children"):
-                place = None if place in (None, 1) else 9
-                source = source.func.value if isinstance(source.func, ast.Attribute) else source
-            for ref in self.resolve(source, binding.scope):
-                for element in _held(ref.expr):
-                    picked = element if place is None else _held(element)[place : place + 1]
-                    for part in picked if isinstance(picked, list) else [picked]:
-                        found += self.resolve(part, ref.scope)
-        return found
-
     def _resolve_parameter(self, function: Scope, name: str, depth: int, seen: frozenset[int]) -> list[Ref]:
         found: list[Ref] = []
         if not isinstance(function.node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -360,14 +350,18 @@ class Symbols(Index):
     def _resolve_call(self, call: ast.Call, scope: Scope, depth: int, seen: frozenset[int]) -> list[Ref]:
         function = self.local_function(call.func, scope)
         found: list[Ref] = []
-        if function is None and isinstance(call.func, ast.Attribute) and call.func.attr == "get" and call.args:
+        if function is None and isinstance(call.func, ast.Attribute) and call.func.attr in ("get", "pop") and call.args:
             key = call.args[0].value if isinstance(call.args[0], ast.Constant) else None
             if isinstance(key, str):
                 found = self.configs.values(call.func.value, key, scope, depth, seen)
                 if not found and len(call.args) == 2:
                     found = self.resolve(call.args[1], scope, depth - 1, seen)
             return found
-        if function is None or function.name in ("forward", "__init__"):
+        if function is None:
+            results = entry_results(self, call.func, scope) if depth > 2 else []
+            found = [r for e in results for r in self.resolve(e.expr, e.scope, depth - 1, seen)]
+            return found or self.registries.made(call, scope)
+        if function.name in ("forward", "__init__"):
             return []
         for value in returns(function):
             found += self.resolve(value, function, depth - 1, seen)
@@ -393,12 +387,3 @@ def _left_open(function: Scope) -> bool:
         isinstance(s, ast.Raise | ast.Pass) or (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))
         for s in function.body
     )
-
-
-def _held(expr: ast.expr) -> list[ast.expr]:
-    """The elements of a list, tuple, dictionary or list of modules that is written out."""
-    if isinstance(expr, ast.Call) and last_name(expr.func) in ("ModuleList", "ModuleDict") and expr.args:
-        expr = expr.args[0]
-    if isinstance(expr, ast.Dict):
-        return expr.values
-    return expr.elts if isinstance(expr, ast.List | ast.Tuple | ast.Set) else []

@@ -142,11 +142,28 @@ def _looks_scale(ctx: Context, expr: ast.expr, scope: Scope, divides: bool) -> b
     return name in _SCALE_NAMES or (divides and name in _DIVISORS)
 
 
-def _followed_by_softmax(ctx: Context, node: ast.AST, scope: Scope) -> bool:
-    for call in ctx.symbols.calls:
-        if last_name(call.func) in _SOFTMAX and ctx.symbols.scope(call) is scope:
-            return call.lineno >= getattr(node, "lineno", 0)
+def _followed_by_softmax(ctx: Context, node: ast.AST, scope: Scope, depth: int = 2) -> bool:
+    found = [c for c in ctx.symbols.calls if last_name(c.func) in _SOFTMAX and ctx.symbols.scope(c) is scope]
+    if found:
+        return found[0].lineno >= getattr(node, "lineno", 0)
+    # scores that a method returns: the caller takes the softmax of them
+    gives = any(_is_part(ctx, node, latest(ctx, value, scope).expr) for value in returns(scope))
+    for site in ctx.symbols.call_sites(scope)[:8] if gives and depth else ():
+        if _followed_by_softmax(ctx, site, ctx.symbols.scope(site), depth - 1):
+            return True
     return False
+
+
+def _is_part(ctx: Context, node: ast.AST, value: ast.expr) -> bool:
+    """Of the value itself: `x / scale + bias`, not of an argument of another module."""
+    place: ast.AST | None = value
+    while isinstance(place, ast.Call) and isinstance(place.func, ast.Attribute):
+        if place is node:
+            return True
+        place = place.func.value
+    if isinstance(place, ast.BinOp) and place is not node:
+        return _is_part(ctx, node, place.left) or _is_part(ctx, node, place.right)
+    return place is node
 
 
 def _tamed(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
