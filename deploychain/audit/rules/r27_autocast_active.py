@@ -210,9 +210,17 @@ def _devices(ctx: Context, scopes: Sequence[Scope]) -> set[str]:
             found.add("cpu")
         elif call.func.attr == "to":
             for expr in [*call.args[:1], keyword(call, "device")]:
-                if expr is not None and not _is_dtype(ctx, expr, where):
+                if expr is not None and not _is_dtype(ctx, expr, where) and not _taken_away(ctx, call, expr):
                     found.add("cuda" if _is_rank(expr) else ctx.amp.device(expr, where))
     return found
+
+
+def _taken_away(ctx: Context, call: ast.Call, device: ast.expr) -> bool:
+    """`out.to("cpu")`, `model.to("cpu").state_dict()`: a result or a copy of weights, not where the model runs."""
+    if not isinstance(device, ast.Constant) or device.value != "cpu" or not isinstance(call.func, ast.Attribute):
+        return False
+    owner = (dotted(call.func.value) or "").rpartition(".")[2].lower()
+    return owner not in MODEL_NAMES or isinstance(ctx.symbols.parent.get(call), ast.Attribute)
 
 
 def _is_rank(expr: ast.expr) -> bool:
