@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import deque
 from collections.abc import Iterator
 
 from deploychain.audit.astnames import Scope, last_name, returns
@@ -42,6 +43,7 @@ def check(ctx: Context) -> Iterator[Finding]:
     exported = any(n.startswith(_EXPORTS) for n in names)
     strict = any(n.startswith(_STRICT) for n in names) or ".to_onnx(" in ctx.text
     done: set[int] = set()
+    looked: dict[int, int] = {}
     for function in ctx.symbols.function_scopes:
         if function.owner is None or not _is_forward(function, function.owner) or not _is_module(ctx, function.owner):
             continue
@@ -49,7 +51,12 @@ def check(ctx: Context) -> Iterator[Finding]:
             continue  # what is exported is the model
         for node, home in _nodes_of_forward(ctx, function):
             test = _probed(ctx, node, strict)
-            if test is None or id(node) in done or not _is_probe(ctx, test, home) or _guarded(ctx, node, home.node):
+            if (
+                test is None
+                or id(node) in done
+                or not _is_probe(ctx, test, home, looked)
+                or _guarded(ctx, node, home.node)
+            ):
                 continue
             done.add(id(node))
             yield ctx.finding(
@@ -115,9 +122,9 @@ def _nodes_of_forward(ctx: Context, forward: Scope) -> Iterator[tuple[ast.AST, S
 
 
 def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
-    stack = list(ast.iter_child_nodes(function))
+    stack = deque(ast.iter_child_nodes(function))
     while stack:
-        node = stack.pop(0)
+        node = stack.popleft()
         yield node
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
             stack.extend(ast.iter_child_nodes(node))
@@ -138,8 +145,21 @@ def _only_tells(body: list[ast.stmt]) -> bool:
     )
 
 
-def _is_probe(ctx: Context, test: ast.expr, scope: Scope, depth: int = 4) -> bool:
-    """The test asks whether a tensor is finite, itself or through names that were bound to the answer."""
+def _is_probe(ctx: Context, test: ast.expr, scope: Scope, looked: dict[int, int], depth: int = 4) -> bool:
+    """The test asks whether a tensor is finite, itself or through names that were bound to the answer.
+
+    `looked`: the expressions that are known to ask nothing of the kind, and how deep that was followed.
+    """
+    if looked.get(id(test), -1) >= depth:
+        return False
+    looked[id(test)] = depth
+    if _asks(ctx, test, scope, looked, depth):
+        del looked[id(test)]
+        return True
+    return False
+
+
+def _asks(ctx: Context, test: ast.expr, scope: Scope, looked: dict[int, int], depth: int) -> bool:
     for node in ast.walk(test):
         if isinstance(node, ast.Call) and last_name(node.func) in _TESTS:
             name = ctx.symbols.qual(node.func) or ""
@@ -147,7 +167,7 @@ def _is_probe(ctx: Context, test: ast.expr, scope: Scope, depth: int = 4) -> boo
                 return True
         elif isinstance(node, ast.Call) and depth and isinstance(node.func, ast.Name | ast.Attribute):
             helper = ctx.symbols.local_function(node.func, scope)
-            if helper is not None and any(_is_probe(ctx, v, helper, depth - 1) for v in returns(helper)):
+            if helper is not None and any(_is_probe(ctx, v, helper, looked, depth - 1) for v in returns(helper)):
                 return True
         elif isinstance(node, ast.Compare) and _finite_by_comparison(ctx, node):
             return True
@@ -155,12 +175,9 @@ def _is_probe(ctx: Context, test: ast.expr, scope: Scope, depth: int = 4) -> boo
             home = ctx.symbols.scope(node)
             for binding in home.bindings.get(node.id, []):
                 value = binding.value
-                if (
-                    value is not None
-                    and not binding.loop
-                    and _answers(value)
-                    and _is_probe(ctx, value, home, depth - 1)
-                ):
+                if value is None or binding.loop or not _answers(value):
+                    continue
+                if _is_probe(ctx, value, home, looked, depth - 1):
                     return True
     return False
 
