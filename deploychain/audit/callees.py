@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import ast
-import re
 
 from deploychain.audit.astnames import Ref, Scope, dotted, last_name
 from deploychain.audit.symbols import Symbols
 
-_HOOK = re.compile(r"_?(on|after|before|pre|post)_|.*_(hook|callback)$|.*_(start|end|begin)$")
 _MOST = 4  # a table with more entries says nothing about one call
 
 
 def runs(symbols: Symbols, call: ast.Call, scope: Scope) -> Scope | None:
     """The function of this file that a call runs, `__call__` of an object among them."""
-    found = symbols.local_function(call.func, scope)
+    found = symbols.local_function(call.func, scope) or symbols.super_method(call.func, scope)
     if found is None and "__call__" in symbols.functions and dotted(call.func) is not None:
         cls = symbols.instance_class(call.func, scope)
         own = [f for f in symbols.functions["__call__"] if f.owner is not None and f.owner is cls]
@@ -77,27 +75,3 @@ def _function(symbols: Symbols, ref: Ref, depth: int) -> list[Ref]:
             made = ast.Attribute(expr.args[0], "clip_grad_norm_", ast.Load())
             return [Ref(ast.copy_location(made, expr), ref.scope)]
     return []
-
-
-def hooks(symbols: Symbols, call: ast.Call, scope: Scope, said: dict[str, str] | None = None) -> list[Scope]:
-    """The methods of classes of this file that a call to each of several objects may run.
-
-    `for hook in self.hooks: hook.after_backward(self)`, `getattr(callback, event)(self)`. What `event` is may be known
-    from the call of the function (`said`); without that every method with the name of a hook is taken.
-    """
-    func = call.func
-    if isinstance(func, ast.Attribute):
-        name: str | None = func.attr
-        each = func.value
-    elif isinstance(func, ast.Call) and last_name(func.func) == "getattr" and len(func.args) >= 2:
-        each, asked = func.args[0], func.args[1]
-        name = (said or {}).get(asked.id) if isinstance(asked, ast.Name) else None
-        if said is not None and name is None:
-            return []
-    else:
-        return []
-    text = dotted(each)
-    if text is None or not any(b.loop for b in symbols.bindings(text, scope)):
-        return []
-    names = [n for n in symbols.functions if _HOOK.match(n)] if name is None else [name] * bool(_HOOK.match(name))
-    return [s for n in names for s in symbols.functions.get(n, ()) if s.owner is not None and s is not scope]

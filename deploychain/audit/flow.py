@@ -12,7 +12,6 @@ from collections.abc import Iterable
 
 from deploychain.audit.amp import Amp
 from deploychain.audit.astnames import Scope, argument_for, children_in_order, dotted, last_name
-from deploychain.audit.callees import hooks, runs
 from deploychain.audit.conditions import (
     about_amp,
     about_skip,
@@ -24,7 +23,9 @@ from deploychain.audit.conditions import (
     target_names,
     written_out,
 )
+from deploychain.audit.dispatch import Dispatch, Frame, variants
 from deploychain.audit.events import EventReader, given_names
+from deploychain.audit.hooks import HookLists, unordered, unscales
 from deploychain.audit.paths import Graph, Guard, Node
 from deploychain.audit.symbols import Symbols
 from deploychain.audit.training_functions import TrainingFunctions
@@ -35,7 +36,6 @@ _MAX_NODES = 4000
 _MAX_DEPTH = 5
 _MAX_ROUNDS = 4  # of a loop that is written out
 _RUN_THEIR_ARGUMENT = words("map filter apply tree_map any all sorted")
-_EVENT_NAMES = words("backward manual_backward step update unscale_ zero_grad scale")
 
 
 class GraphBuilder:
@@ -44,23 +44,25 @@ class GraphBuilder:
     def __init__(self, symbols: Symbols, amp: Amp) -> None:
         self.symbols = symbols
         self.reader = EventReader(symbols, amp)
-        self.functions = TrainingFunctions(symbols, self.reader)
+        hooks = HookLists(symbols)
+        self.functions = TrainingFunctions(symbols, self.reader, hooks)
+        self.dispatch = Dispatch(symbols, hooks, self.functions)
 
     def graphs(self) -> list[Graph]:
         symbols = self.symbols
-        roots = [symbols.module]
-        for function in symbols.function_scopes:
-            if function in self.functions and not symbols.call_sites(function):
-                roots.append(function)
-        return [g for g in (_Build(self, root).graph() for root in roots) if any(n.events for n in g.nodes)]
+        roots: list[tuple[Scope, Scope | None]] = [(symbols.module, None)]
+        roots += [(f, f.owner) for f in self.functions.scopes if not symbols.call_sites(f)]
+        roots += variants(symbols, self.functions)
+        made = (_Build(self, root, concrete).graph() for root, concrete in roots)
+        return [g for g in made if any(n.events for n in g.nodes)]
 
 
 Edge = tuple[Node, tuple[Guard, ...]]
 
 
 class _Build:
-    def __init__(self, builder: GraphBuilder, root: Scope) -> None:
-        self.builder = builder
+    def __init__(self, builder: GraphBuilder, root: Scope, concrete: Scope | None) -> None:
+        self.dispatch, self.functions = builder.dispatch, builder.functions
         self.symbols = builder.symbols
         self.reader = builder.reader
         self.root = root
@@ -73,6 +75,7 @@ class _Build:
         self.continues: list[list[Edge]] = []
         self.returns: list[list[Edge]] = []
         self.stack: list[Scope] = []
+        self.frame = Frame(concrete)
         self.said: dict[str, str] = {}  # the strings that the function was called with
         self.asked: dict[str, ast.expr] = {}  # the conditions that it was called with: `need_update=(i + 1) % n == 0`
 
@@ -146,13 +149,10 @@ class _Build:
             return []
         if isinstance(s, ast.Raise):
             return []
-        if isinstance(s, ast.Break):
-            if self.breaks:
-                self.breaks[-1] += frontier
-            return []
-        if isinstance(s, ast.Continue):
-            if self.continues:
-                self.continues[-1] += frontier
+        if isinstance(s, ast.Break | ast.Continue):
+            left = self.breaks if isinstance(s, ast.Break) else self.continues
+            if left:
+                left[-1] += frontier
             return []
         return self._simple(s, frontier, scope, names)
 
@@ -177,9 +177,11 @@ class _Build:
             return frontier
         if isinstance(root, ast.Lambda):
             call = self.symbols.parent.get(root)
-            runs = isinstance(call, ast.Call) and last_name(call.func) in _RUN_THEIR_ARGUMENT
-            return self._expression(root.body, frontier, scope, names) if runs else frontier
-        if isinstance(root, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) and self._trains(root, scope):
+            run = isinstance(call, ast.Call) and last_name(call.func) in _RUN_THEIR_ARGUMENT
+            return self._expression(root.body, frontier, scope, names) if run else frontier
+        if isinstance(root, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) and self.functions.any_in(
+            root, scope
+        ):
             return self._comprehension(root, frontier, scope, names)
         if isinstance(root, ast.IfExp):
             return self._if(root.test, [root.body], [root.orelse], frontier, scope, names)
@@ -188,17 +190,6 @@ class _Build:
         if isinstance(root, ast.Call):
             frontier = self._call(root, frontier, scope, names)
         return frontier
-
-    def _trains(self, root: ast.AST, scope: Scope) -> bool:
-        """Something in a loop or comprehension steps, zeroes or runs a function of the file that does."""
-        return any(
-            isinstance(n, ast.Call)
-            and (
-                last_name(n.func) in _EVENT_NAMES
-                or ((inner := runs(self.symbols, n, scope)) is not None and inner in self.builder.functions)
-            )
-            for n in ast.walk(root)
-        )
 
     def _comprehension(
         self, root: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp,
@@ -246,7 +237,7 @@ class _Build:
         return number
 
     def _call(self, call: ast.Call, frontier: list[Edge], scope: Scope, names: dict[str, str]) -> list[Edge]:
-        inner = runs(self.symbols, call, scope)
+        inner = self.dispatch.runs(call, scope, self.frame, self.said)
         if inner is not None and self._follows(inner):
             return self._inside(inner, call, frontier, names)
         event = self.reader.of_call(call, scope, names) or self.reader.is_grad_argument(call, scope)
@@ -260,7 +251,7 @@ class _Build:
         return [(node, ())]
 
     def _follows(self, inner: Scope) -> bool:
-        return len(self.stack) < _MAX_DEPTH and inner not in self.stack and inner in self.builder.functions
+        return len(self.stack) < _MAX_DEPTH and inner not in self.stack and inner in self.functions
 
     def _inside(self, inner: Scope, call: ast.Call, frontier: list[Edge], names: dict[str, str]) -> list[Edge]:
         mapped = {}
@@ -283,16 +274,21 @@ class _Build:
         node = self._node(call.lineno)
         node.renews = frozenset(unnamed)
         self._link(frontier, node)
-        guards, words_before, asked_before = self.guards, self.said, self.asked
-        self.said, self.asked = said, asked
+        before = self.guards, self.said, self.asked, self.frame
+        self.said, self.asked, self.frame = said, asked, self.dispatch.inside(call, inner, self.frame)
         out = self._function(inner, mapped, [(node, ())])
-        self.guards, self.said, self.asked = guards, words_before, asked_before
+        self.guards, self.said, self.asked, self.frame = before
         return out
 
     def _hooks(self, call: ast.Call, frontier: list[Edge], scope: Scope, names: dict[str, str]) -> list[Edge]:
-        """`for hook in hooks: hook.after_backward(self)`: what the classes of the file do then."""
-        for function in hooks(self.symbols, call, scope, self.said):
-            if self._follows(function):
+        """`for hook in hooks: hook.after_backward(self)` of a list that is not known: one of those that unscale, if
+        there are any, and then all others."""
+        every = [f for f in unordered(self.symbols, call, scope, self.said) if self._follows(f)]
+        first = [f for f in every if unscales(f)]
+        if first:
+            frontier = [edge for f in first for edge in self._inside(f, call, frontier, names)]
+        for function in every:
+            if function not in first:
                 frontier = self._inside(function, call, frontier, names)
         return frontier
 
@@ -344,9 +340,10 @@ class _Build:
         frontier: list[Edge], scope: Scope, names: dict[str, str],
     ) -> list[Edge]:  # fmt: skip
         frontier = self._expression(head, frontier, scope, names)
-        every = self._each(target, head, scope, names) if target is not None and self._trains(s, scope) else []
-        if every:
-            return self._rounds(s, every, frontier, scope)
+        every = self._each(target, head, scope, names) if target is not None and self.functions.any_in(s, scope) else []
+        frames = [self.frame] * len(every) or self.dispatch.rounds(s, scope, self.frame, self.said)
+        if frames:
+            return self._rounds(s, every or [names] * len(frames), frames, frontier, scope)
         outer_loops, outer_guards = self.loops, self.guards
         self._open_loop(s)
         kills = target_names(target) if target is not None else set()
@@ -368,15 +365,18 @@ class _Build:
         return out
 
     def _rounds(
-        self, s: ast.For | ast.AsyncFor | ast.While, every: list[dict[str, str]], frontier: list[Edge], scope: Scope
-    ) -> list[Edge]:
-        """`for opt in (opt_g, opt_d)`: the body once for each."""
+        self, s: ast.For | ast.AsyncFor | ast.While, every: list[dict[str, str]], frames: list[Frame],
+        frontier: list[Edge], scope: Scope,
+    ) -> list[Edge]:  # fmt: skip
+        """`for opt in (opt_g, opt_d)`, `for hook in self.hooks`: the body once for each."""
         self.breaks.append([])
-        for given in every:
+        outer = self.frame
+        for given, self.frame in zip(every, frames, strict=True):
             self.continues.append([])
             top = self._node(s.lineno, {n for n in given if n not in scope.parameters})
             self._link(frontier, top)
             frontier = self._body(s.body, [(top, ())], scope, given) + self.continues.pop()
+        self.frame = outer
         return (self._body(s.orelse, frontier, scope, every[-1]) if s.orelse else frontier) + self.breaks.pop()
 
     def _try(self, s: ast.Try, frontier: list[Edge], scope: Scope, names: dict[str, str]) -> list[Edge]:

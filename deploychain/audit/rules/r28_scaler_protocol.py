@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from deploychain.audit.astnames import dotted, last_name
+from deploychain.audit.astnames import Scope, dotted, last_name
 from deploychain.audit.context import ERROR, NOTE, WARNING, Context, Rule
 from deploychain.audit.elements import elements
 from deploychain.audit.events import Event
@@ -232,6 +232,8 @@ def _skip_guard(ctx: Context, node: Node, event: Event) -> bool:
             return True
         for binding in ctx.symbols.bindings(text, event.scope):
             if binding.value is not None:
+                if _of_a_step(ctx, binding.value, binding.scope):
+                    return True
                 value = ast.unparse(binding.value).lower()
                 if "scale" in value or "skip" in value or "finite" in value:
                     return True
@@ -239,14 +241,24 @@ def _skip_guard(ctx: Context, node: Node, event: Event) -> bool:
 
 
 def _asks_a_helper(ctx: Context, test: ast.expr, event: Event) -> bool:
-    """`if self.optimizer_step():` of a method that returns whether the scale held."""
-    return any(
-        word in ast.unparse(ref.expr).lower()
+    """`if self.optimizer_step():` of a method that returns whether the scale held, or what the step returned."""
+    return _of_a_step(ctx, test, event.scope) or any(
+        _of_a_step(ctx, ref.expr, ref.scope)
+        or any(word in ast.unparse(ref.expr).lower() for word in ("scale()", "skip", "finite"))
         for call in ast.walk(test)
         if isinstance(call, ast.Call)
         for ref in ctx.symbols.resolve(call, event.scope)
-        for word in ("scale()", "skip", "finite")
     )
+
+
+def _of_a_step(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
+    """Made from the result of scaler.step(): None with most optimisers, so that what hangs on it is another mistake."""
+    return any(
+        isinstance(ref.expr, ast.Call) and isinstance(ref.expr.func, ast.Attribute) and ref.expr.func.attr == "step"
+        and ctx.amp.is_scaler(ref.expr.func.value, ref.scope)
+        for node in ast.walk(expr) if isinstance(node, ast.Name | ast.Attribute | ast.Call)
+        for ref in ctx.symbols.resolve(node, scope)
+    )  # fmt: skip
 
 
 def _step_before_backward(ctx: Context, graph: Graph) -> Found:
