@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from deploychain.audit import documents
-from deploychain.audit.astnames import Ref, Scope, dotted, keyword, last_name
+from deploychain.audit.astnames import Ref, Scope, dotted, keyword, last_name, returns
 
 _NAMESPACES = frozenset(
     {
@@ -32,6 +32,7 @@ _NAMESPACES = frozenset(
     }
 )
 _AS_DICT = frozenset({"asdict", "_asdict", "vars", "model_dump", "to_dict"})
+_FIELD = frozenset({"field", "Field"})
 _PARSE = frozenset({"parse_args", "parse_known_args", "parse_args_into_dataclasses"})
 
 
@@ -50,6 +51,7 @@ class Names(Protocol):
     def constructions(self, cls: Scope) -> list[ast.Call]: ...
     def instance_class(self, expr: ast.expr, scope: Scope) -> Scope | None: ...
     def default(self, name: str, scope: Scope) -> ast.expr | None: ...
+    def super_method(self, func: ast.expr, scope: Scope) -> Scope | None: ...
 
 
 class Configs:
@@ -106,6 +108,12 @@ class Configs:
         if name in _AS_DICT:
             made = expr.args[0] if expr.args else getattr(expr.func, "value", None)
             return self.values(made, key, holder.scope, depth - 1, seen) if isinstance(made, ast.expr) else []
+        if name in _FIELD:
+            default = _field_default(expr)
+            return self.values(default, key, holder.scope, depth - 1, seen) if default is not None else []
+        above = self.names.super_method(expr.func, holder.scope)
+        if above is not None:
+            return [r for v in returns(above) for r in self.values(v, key, above, depth - 1, seen)]
         if name in documents.READERS and expr.args:
             document = self._document(expr, holder.scope, depth, seen)
             if document is not None:
@@ -159,15 +167,8 @@ class Configs:
                 value = binding.value
                 if value is None or binding.loop or binding.place is not None:
                     continue
-                if isinstance(value, ast.Call) and last_name(value.func) in ("field", "Field"):
-                    factory = keyword(value, "default_factory")
-                    default = keyword(value, "default")
-                    if default is None and factory is not None:
-                        default = (
-                            factory.body
-                            if isinstance(factory, ast.Lambda)
-                            else ast.copy_location(_call(factory), value)
-                        )
+                if isinstance(value, ast.Call) and last_name(value.func) in _FIELD:
+                    default = _field_default(value)
                     if default is None:
                         continue
                     value = default
@@ -199,6 +200,14 @@ class Configs:
                         long[0].lstrip("-").replace("-", "_"), Ref(default, self.names.scope(call))
                     )
         return self._options
+
+
+def _field_default(field: ast.Call) -> ast.expr | None:
+    """What a field of a dataclass is where nothing else is given."""
+    default, factory = keyword(field, "default"), keyword(field, "default_factory")
+    if default is not None or factory is None:
+        return default
+    return factory.body if isinstance(factory, ast.Lambda) else ast.copy_location(_call(factory), field)
 
 
 def annotation_name(annotation: ast.expr) -> str:

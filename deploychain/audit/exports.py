@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 from functools import cached_property
 
-from deploychain.audit.astnames import UNKNOWN, Ref, Scope, keyword, last_name
+from deploychain.audit.astnames import UNKNOWN, Ref, Scope, keyword, last_name, returns
 from deploychain.audit.symbols import Symbols
 from deploychain.audit.tables import value_of
-from deploychain.audit.variants import View, views
+from deploychain.audit.variants import View, viewed, views
 
 _EXPORTERS = frozenset({"torch.onnx.export", "torch.onnx.utils.export"})
 # Positions in the signature that had everything positional (torch < 2.5).
@@ -50,13 +50,13 @@ class Export:
         """The expression that is an argument this time."""
         value = self.written(name)
         if value is not None:
-            return self._viewed(value, self.symbols.scope(value))
+            return viewed(self.symbols, self.view, value, self.symbols.scope(value))
         if self.method:
             return None
         place = _POSITION.get(name, 99)
         args = [*(self.bound.args[1:] if self.bound is not None else ()), *self.call.args]
         if place < len(args) and not any(isinstance(a, ast.Starred) for a in args[: place + 1]):
-            return self._viewed(args[place], self.scope)
+            return viewed(self.symbols, self.view, args[place], self.scope)
         return None
 
     def settled(self, *names: str) -> bool:
@@ -72,25 +72,6 @@ class Export:
                 if not bindings and self.symbols.parameter_scope(name_in_it, self.scope) is not None:
                     return False
         return True
-
-    def _viewed(self, expr: ast.expr, scope: Scope) -> Ref:
-        """What an expression is this time: the argument of one caller, `spec["axes"]` of one table entry."""
-        if self.view:
-            known = self.view.get(ast.unparse(expr))
-            if known is not None:
-                return known
-            if isinstance(expr, ast.Subscript | ast.Attribute):
-                holder = self.view.get(ast.unparse(expr.value))
-                key = expr.attr if isinstance(expr, ast.Attribute) else getattr(expr.slice, "value", None)
-                found: list[Ref] = []
-                if holder is not None and isinstance(key, str):
-                    found = self.symbols.configs.held(holder, key)
-                elif holder is not None and isinstance(key, int):
-                    held = [r for r in self.symbols.resolve(*holder) if isinstance(r.expr, ast.Tuple | ast.List)]
-                    found = [Ref(e, r.scope) for r in held for e in getattr(r.expr, "elts", [])[key : key + 1]]
-                if len(found) == 1:
-                    return found[0]
-        return Ref(expr, scope)
 
     def refs(self, name: str) -> list[Ref]:
         """Everything that an argument may be, settings in a `**dictionary` included."""
@@ -119,6 +100,10 @@ class Export:
             bindings = self.symbols.bindings(e.id, ref.scope)
             lists = [self.symbols.const(b.value, b.scope) for b in bindings if b.loop]
             return [v for values in lists if isinstance(values, list) for v in values]
+        if isinstance(e, ast.Subscript):  # `OPSETS[target]` where the target is not known
+            tables = [r for r in self.symbols.resolve(e.value, ref.scope) if isinstance(r.expr, ast.Dict)]
+            entries = [self.symbols.const(v, r.scope) for r in tables for v in getattr(r.expr, "values", [])]
+            return [v for v in entries if isinstance(v, int)]
         if not isinstance(e, ast.Call) or not e.args:
             return []
         name = last_name(e.func)
@@ -141,7 +126,12 @@ class Export:
     def rest(self) -> list[Ref]:
         """What is passed as `**settings` and was not written out."""
         calls = [c for c in (self.call, self.bound) if c is not None]
-        return [self._viewed(k.value, self.symbols.scope(c)) for c in calls for k in c.keywords if k.arg is None]
+        return [
+            viewed(self.symbols, self.view, k.value, self.symbols.scope(c))
+            for c in calls
+            for k in c.keywords
+            if k.arg is None
+        ]
 
     def unknown_rest(self) -> bool:
         """Arguments may come from elsewhere."""
@@ -149,7 +139,7 @@ class Export:
             if call is not None and any(isinstance(a, ast.Starred) for a in call.args):
                 return True
         for rest in self.rest():
-            for ref in self.symbols.resolve(*rest):
+            for ref in self._tables(rest):
                 made = isinstance(ref.expr, ast.Call) and self._spelt_out(ref.expr, ref.scope)
                 callers = self.symbols.configs.callers(ref.expr, ref.scope)
                 if callers and not any(k.arg is None for c in callers for k in c.keywords):
@@ -159,6 +149,15 @@ class Export:
                 if isinstance(ref.expr, ast.Dict) and ref.expr is rest.expr and None in ref.expr.keys:
                     return True  # a caller that passes on what it got
         return False
+
+    def _tables(self, rest: Ref, depth: int = 4) -> list[Ref]:
+        """What may be passed as `**rest`; `super().options()` is what the method of the base class returns."""
+        found: list[Ref] = []
+        for ref in self.symbols.resolve(*rest):
+            above = self.symbols.super_method(ref.expr.func, ref.scope) if isinstance(ref.expr, ast.Call) else None
+            values = returns(above) if above is not None and depth else []
+            found += [r for v in values if above for r in self._tables(Ref(v, above), depth - 1)] or [ref]
+        return found
 
     def _spelt_out(self, call: ast.Call, scope: Scope) -> bool:
         """`dict(...)`, `asdict(options)` of a class of the file."""

@@ -174,6 +174,15 @@ class Index:
         """The class whose method encloses this scope."""
         return self._class_of(scope)
 
+    def super_method(self, func: ast.expr, scope: Scope) -> Scope | None:
+        """The method of a base class in this file that `super().name` is."""
+        if not isinstance(func, ast.Attribute) or not isinstance(func.value, ast.Call):
+            return None
+        if last_name(func.value.func) != "super":
+            return None
+        above = list(self.bases(self._class_of(scope)))[1:]
+        return next((f for cls in above for f in self.functions.get(func.attr, ()) if f.owner is cls), None)
+
     def bindings(self, text: str, scope: Scope) -> list[Binding]:
         """Every binding of a dotted name that this scope can see, innermost scope that has any."""
         if text.startswith("self."):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from deploychain.audit.astnames import Scope, dotted, last_name
+from deploychain.audit.astnames import Scope, argument_for, dotted, last_name
 
 if TYPE_CHECKING:
     from deploychain.audit.symbols import Symbols
@@ -61,7 +61,7 @@ def _written(symbols: Symbols, expr: ast.expr, scope: Scope) -> list[ast.keyword
     return made if len(made) == len(pairs) else None
 
 
-def _changed(symbols: Symbols, text: str) -> bool:
+def _changed(symbols: Symbols, text: str, *, followed: bool = True) -> bool:
     """Something is put into the dictionary, or taken out of it, somewhere in the file."""
     for node in symbols.nodes(ast.Subscript):
         if not isinstance(node.ctx, ast.Load) and dotted(node.value) == text:
@@ -69,7 +69,20 @@ def _changed(symbols: Symbols, text: str) -> bool:
     for node in symbols.nodes(ast.AugAssign):
         if dotted(node.target) == text:
             return True
+    if followed and _handed_on(symbols, text):
+        return True
     return any(
         isinstance(c.func, ast.Attribute) and c.func.attr in _CHANGES_A_DICT and dotted(c.func.value) == text
         for c in symbols.calls
     )
+
+
+def _handed_on(symbols: Symbols, text: str) -> bool:
+    """A function of the file gets the dictionary under another name and changes it."""
+    for call in symbols.calls:
+        given = [a for a in call.args if isinstance(a, ast.Name) and a.id == text]
+        for function in symbols.functions.get(last_name(call.func), ()) if given else ():
+            others = [p for p in function.parameters if p != text and argument_for(call, function, p) in given]
+            if any(_changed(symbols, p, followed=False) for p in others if p not in ("self", "cls")):
+                return True
+    return False

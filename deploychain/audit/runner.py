@@ -20,8 +20,11 @@ from deploychain.audit.sources import Source, UnreadableSource, discover, load, 
 from deploychain.errors import ConfigError
 
 _MANY_FILES = 150
-# Files that mention none of these hold nothing that a rule looks for.
-_RELEVANT = re.compile(r"torch|lightning|accelerat|transformers|scaler|trtexec|tensorrt|onnx|autocast|deepspeed")
+# Files that mention none of these hold nothing that a rule looks for; "nnx" stands for onnx, Onnx, OnnxConversion.
+_RELEVANT = (
+    *("torch", "lightning", "accelerat", "transformers", "scaler", "trtexec", "tensorrt", "nnx", "ONNX", "autocast"),
+    "deepspeed",
+)
 
 
 def audit_paths(paths: Sequence[Path], settings: AuditSettings | None = None) -> AuditReport:
@@ -90,7 +93,7 @@ def audit_text(text: str, path: str = "<string>", settings: AuditSettings | None
 
 def audit_source(source: Source, rules: Iterable[Rule]) -> FileResult:
     """(findings, how many were switched off by comments, problems) of one parsed file."""
-    if not _RELEVANT.search(source.text):
+    if not any(word in source.text for word in _RELEVANT):
         return [], 0, list(_useless_comments(source))
     rules = [r for r in rules if r.check is not None and re.search(r.trigger, source.text)]
     if not rules:

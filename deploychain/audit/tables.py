@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from deploychain.audit.astnames import UNKNOWN, Ref, Scope, dotted, last_name, returns
+from deploychain.audit.astnames import UNKNOWN, Ref, Scope, argument_for, dotted, last_name, returns
 from deploychain.audit.symbols import Symbols
 
 _COPIES = frozenset({"list", "tuple", "sorted", "set", "reversed"})
@@ -196,6 +196,10 @@ def _made(symbols: Symbols, call: ast.Call, scope: Scope, depth: int) -> tuple[l
     name = last_name(call.func)
     if name == "fromkeys" and call.args:
         return strings(symbols, call.args[0], scope, depth - 1)
+    above = symbols.super_method(call.func, scope)
+    if above is not None:
+        parts = [keys(symbols, value, above, depth - 1) for value in returns(above)]
+        return [key for found, _ in parts for key in found], all(known for _, known in parts)
     if name not in ("dict", "OrderedDict", "defaultdict"):
         return [], False
     found = [(k.arg, k.value) for k in call.keywords if k.arg]
@@ -236,7 +240,7 @@ def _names(symbols: Symbols, expr: ast.expr, scope: Scope, depth: int = 4) -> li
     if depth <= 0:
         return found
     if isinstance(expr, ast.Call):
-        function = symbols.local_function(expr.func, scope)
+        function = symbols.local_function(expr.func, scope) or symbols.super_method(expr.func, scope)
         for value in returns(function) if function is not None and function.name != "__init__" else ():
             assert function is not None
             found += _names(symbols, value, function, depth - 1)
@@ -244,7 +248,21 @@ def _names(symbols: Symbols, expr: ast.expr, scope: Scope, depth: int = 4) -> li
         for binding in symbols.bindings(text, scope):
             if binding.value is not None and binding.place is None and not binding.loop:
                 found += _names(symbols, binding.value, binding.scope, depth - 1)
+        if isinstance(expr, ast.Name):
+            found += _handed_on(symbols, text, scope)
     return found
+
+
+def _handed_on(symbols: Symbols, name: str, scope: Scope) -> Iterator[Named]:
+    """The parameters of functions, and of methods in subclasses, that get the object: `self.customise(options)`."""
+    for call in symbols.calls:
+        given = [a for a in (*call.args, *(k.value for k in call.keywords)) if isinstance(a, ast.Name) and a.id == name]
+        functions = symbols.functions.get(last_name(call.func), []) if given else []
+        if functions and symbols.scope(call) is scope:
+            for function in functions:
+                if (function.owner is not None) is isinstance(call.func, ast.Attribute):
+                    got = [p for p in function.parameters if argument_for(call, function, p) in given]
+                    yield from ((p, function) for p in got)
 
 
 def _any_of(symbols: Symbols, holder: ast.expr, names: list[Named]) -> bool:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from deploychain.audit.astnames import Ref, Scope, argument_for, last_name
+from deploychain.audit.astnames import Ref, Scope, argument_for, last_name, returns
 from deploychain.audit.symbols import Symbols
 from deploychain.audit.tables import changed
 
@@ -14,25 +14,51 @@ View = dict[str, Ref]  # the text of an expression in a call -> what it stands f
 _MANY = 12
 
 
-def views(symbols: Symbols, call: ast.Call) -> list[View]:
+def views(symbols: Symbols, call: ast.Call, depth: int = 3) -> list[View]:
     """Every way in which the arguments of a call are known to come together; [{}] where there is only one."""
+    return _views(symbols, call, _arguments(call), depth)
+
+
+def _views(symbols: Symbols, call: ast.Call, arguments: Iterable[ast.expr], depth: int) -> list[View]:
     scope = symbols.scope(call)
-    parts = [p for a in (*call.args, *(k.value for k in call.keywords)) for p in ast.walk(a)]
+    parts = [p for a in arguments for p in ast.walk(a)]
     names = {p.id for p in parts if isinstance(p, ast.Name)}
     found: list[View] = [{}]
     for ways in (
-        _of_callers(symbols, scope, names),
+        _of_callers(symbols, scope, names, depth),
         _of_loops(symbols, call, scope, names),
         _of_choices(symbols, scope, names),
         _of_tables(symbols, call, scope, parts),
-        _of_classes(symbols, scope, parts) if "self" in names else [],
+        _of_classes(symbols, scope, parts, depth) if "self" in names else [],
     ):
         if ways:
             found = [{**one, **way} for one in found for way in ways][:_MANY]
     return found
 
 
-def _of_callers(symbols: Symbols, scope: Scope, names: set[str]) -> list[View]:
+def viewed(symbols: Symbols, view: View, expr: ast.expr, scope: Scope) -> Ref:
+    """What an expression is this time: the argument of one caller, `spec["axes"]` of one table entry."""
+    if view:
+        known = view.get(ast.unparse(expr))
+        if known is not None:
+            return known
+        if isinstance(expr, ast.Subscript | ast.Attribute):
+            holder = viewed(symbols, view, expr.value, scope)
+            key = expr.attr if isinstance(expr, ast.Attribute) else getattr(expr.slice, "value", None)
+            found: list[Ref] = []
+            if holder.expr is expr.value:
+                pass
+            elif isinstance(key, str):
+                found = symbols.configs.held(holder, key)
+            elif isinstance(key, int):
+                held = [r for r in symbols.resolve(*holder) if isinstance(r.expr, ast.Tuple | ast.List)]
+                found = [Ref(e, r.scope) for r in held for e in getattr(r.expr, "elts", [])[key : key + 1]]
+            if len(found) == 1:
+                return found[0]
+    return Ref(expr, scope)
+
+
+def _of_callers(symbols: Symbols, scope: Scope, names: set[str], depth: int) -> list[View]:
     """The arguments of each call of the function that exports."""
     function = scope.node
     if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -43,7 +69,23 @@ def _of_callers(symbols: Symbols, scope: Scope, names: set[str]) -> list[View]:
     used = [p for p in used if not changed(symbols, p, scope)]
     if not used and not rest:
         return []
-    return [_given(symbols, site, scope, used, rest) for site in symbols.call_sites(scope)[:_MANY]]
+    sites = symbols.call_sites(scope)[:_MANY]
+    return [given for site in sites for given in _given_by(symbols, site, scope, used, rest, depth)][:_MANY]
+
+
+def _given_by(
+    symbols: Symbols, site: ast.Call, function: Scope, used: Iterable[str], rest: str, depth: int
+) -> list[View]:
+    """What a function gets from one caller, which may do it in a loop or be called in several ways itself."""
+    view = _given(symbols, site, function, used, rest)
+    home = symbols.scope(site)
+    own = [ref.expr for ref in view.values() if ref.scope is home and not isinstance(ref.expr, ast.Constant)]
+    if not own or depth <= 1:
+        return [view]
+    return [
+        {n: viewed(symbols, above, *ref) if ref.scope is home else ref for n, ref in view.items()}
+        for above in _views(symbols, site, own, depth - 1)
+    ]
 
 
 def _given(symbols: Symbols, site: ast.Call, function: Scope, used: Iterable[str], rest: str = "") -> View:
@@ -66,10 +108,10 @@ def _given(symbols: Symbols, site: ast.Call, function: Scope, used: Iterable[str
 
 def _of_loops(symbols: Symbols, call: ast.Call, scope: Scope, names: set[str]) -> list[View]:
     """`for name, spec in SPECS.items(): export(..., **spec)`."""
-    loops: dict[int, ast.For] = {}
+    loops: dict[int, ast.For | ast.comprehension] = {}
     for name in names:
         for binding in symbols.bindings(name, scope):
-            if isinstance(binding.node, ast.For) and _inside(symbols, call, binding.node):
+            if isinstance(binding.node, ast.For | ast.comprehension) and _inside(symbols, call, binding.node):
                 loops[id(binding.node)] = binding.node
     ways: list[View] = []
     for loop in loops.values():
@@ -105,6 +147,7 @@ def _branch(symbols: Symbols, node: ast.AST) -> tuple[int, bool]:
 
 def _inside(symbols: Symbols, node: ast.AST, loop: ast.AST) -> bool:
     above: ast.AST | None = node
+    loop = symbols.parent[loop] if isinstance(loop, ast.comprehension) else loop
     while above is not None and above is not loop:
         above = symbols.parent.get(above)
     return above is not None
@@ -115,6 +158,10 @@ def _rows(symbols: Symbols, source: ast.expr, scope: Scope) -> Iterator[Ref]:
     if method in ("items", "values"):
         assert isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute)
         source = source.func.value
+    if isinstance(source, ast.Call) and last_name(source.func) == "enumerate" and source.args:
+        for i, row in enumerate(_rows(symbols, source.args[0], scope)):
+            yield Ref(ast.Tuple([ast.Constant(i), row.expr]), row.scope)
+        return
     if isinstance(source, ast.Call) and last_name(source.func) == "zip":
         lists = [
             [r for r in symbols.resolve(a, scope) if isinstance(r.expr, ast.List | ast.Tuple)] for a in source.args
@@ -130,6 +177,8 @@ def _rows(symbols: Symbols, source: ast.expr, scope: Scope) -> Iterator[Ref]:
     for ref in symbols.resolve(source, scope):
         if isinstance(ref.expr, ast.List | ast.Tuple) and not method:
             yield from (Ref(e, ref.scope) for e in ref.expr.elts)
+        elif isinstance(ref.expr, ast.ListComp | ast.GeneratorExp) and not method:
+            yield Ref(ref.expr.elt, ref.scope)  # `[Job(n) for n in NAMES]`: what they have in common
         elif isinstance(ref.expr, ast.Dict) and method:
             for key, value in zip(ref.expr.keys, ref.expr.values, strict=True):
                 if key is not None:
@@ -162,13 +211,12 @@ def _of_tables(symbols: Symbols, call: ast.Call, scope: Scope, parts: list[ast.A
     return []
 
 
-def _of_classes(symbols: Symbols, scope: Scope, parts: list[ast.AST]) -> list[View]:
-    """`self.opset` of each subclass, and of each instance that is made with other arguments."""
+def _of_classes(symbols: Symbols, scope: Scope, parts: list[ast.AST], depth: int) -> list[View]:
+    """`self.opset`, `self.axes()` of each subclass, and of each instance that is made with other arguments."""
     owner = symbols.class_of(scope)
-    attributes = {
-        p.attr for p in parts if isinstance(p, ast.Attribute) and isinstance(p.value, ast.Name) and p.value.id == "self"
-    }
-    attributes = {a for a in attributes if not changed(symbols, f"self.{a}", scope)}
+    of_self = [p for p in parts if isinstance(p, ast.Attribute) and last_name(p.value) == "self"]
+    methods = {ast.unparse(c): last_name(c.func) for c in parts if isinstance(c, ast.Call) and c.func in of_self}
+    attributes = {p.attr for p in of_self if not changed(symbols, f"self.{p.attr}", scope)}
     if owner is None or not attributes:
         return []
     ways: list[View] = []
@@ -179,12 +227,44 @@ def _of_classes(symbols: Symbols, scope: Scope, parts: list[ast.AST]) -> list[Vi
         below = any(cls in list(symbols.bases(other))[1:] for other in symbols.classes.values())
         if not made and below:
             continue  # nothing but what its subclasses make of it
+        returned = _of_methods(symbols, cls, {**methods, **{f"self.{a}": a for a in attributes}})
         sites: list[ast.Call | None] = [*made] if made else [None]
-        ways += [_of_instance(symbols, cls, site, attributes) for site in sites]
+        for site in sites:
+            ways += [{**returned, **way} for way in _of_instance(symbols, cls, site, attributes, depth)]
     return ways[:_MANY]
 
 
-def _of_instance(symbols: Symbols, cls: Scope, site: ast.Call | None, attributes: set[str]) -> View:
+def _of_methods(symbols: Symbols, cls: Scope, wanted: dict[str, str]) -> View:
+    """What `self.axes()`, or a property `self.axes`, gives in the methods that this class has or inherits."""
+    view: View = {}
+    for text, name in wanted.items():
+        method = next((m for home in symbols.bases(cls) if (m := _method(symbols, home, name)) is not None), None)
+        values = returns(method) if method is not None else []
+        if method is None or len(values) != 1 or _is_property(method) is text.endswith(")"):
+            continue
+        inside = {p.attr for p in ast.walk(values[0]) if isinstance(p, ast.Attribute) and last_name(p.value) == "self"}
+        if all(_home(symbols, cls, a) is _home(symbols, method.owner, a) for a in inside):  # none of them overridden
+            view[text] = Ref(values[0], method)
+    return view
+
+
+def _is_property(method: Scope) -> bool:
+    return any(last_name(d) in ("property", "cached_property") for d in getattr(method.node, "decorator_list", ()))
+
+
+def _method(symbols: Symbols, cls: Scope, name: str) -> Scope | None:
+    return next((f for f in symbols.functions.get(name, ()) if f.owner is cls), None)
+
+
+def _home(symbols: Symbols, cls: Scope | None, name: str) -> Scope | None:
+    """The class that gives an attribute its value, or a method its body."""
+    for home in symbols.bases(cls):
+        if f"self.{name}" in home.bindings or name in home.bindings or _method(symbols, home, name) is not None:
+            return home
+    return None
+
+
+def _of_instance(symbols: Symbols, cls: Scope, site: ast.Call | None, attributes: set[str], depth: int) -> list[View]:
     view: View = {}
     for attribute in attributes:
         for home in symbols.bases(cls):
@@ -195,7 +275,17 @@ def _of_instance(symbols: Symbols, cls: Scope, site: ast.Call | None, attributes
             if len(bindings) == 1 and binding.value is not None and binding.place is None and not binding.loop:
                 view[f"self.{attribute}"] = _argument(symbols, Ref(binding.value, binding.scope), cls, home, site)
             break
-    return view
+    own = [r.expr for r in view.values() if site is not None and any(r.expr is a for a in _arguments(site))]
+    if site is None or not own or depth <= 1:
+        return [view]
+    return [
+        {n: viewed(symbols, above, *ref) if ref.expr in own else ref for n, ref in view.items()}
+        for above in _views(symbols, site, own, depth - 1)
+    ]
+
+
+def _arguments(call: ast.Call) -> list[ast.expr]:
+    return [*call.args, *(k.value for k in call.keywords)]
 
 
 def _argument(symbols: Symbols, ref: Ref, cls: Scope, home: Scope, site: ast.Call | None) -> Ref:

@@ -73,7 +73,19 @@ def _half(ctx: Context, export: Export) -> bool:
         if seen.node is export.call and seen.args and seen.args[0].dtype == "fp16":
             return True
     model = export.given("model")
-    return model is not None and _made_half(ctx, model[0], model[1], 4)
+    return model is not None and (_made_half(ctx, model[0], model[1], 4) or _halved_by_helper(ctx, export, *model))
+
+
+def _halved_by_helper(ctx: Context, export: Export, model: ast.expr, scope: Scope) -> bool:
+    """`prepare(net)` before the export, with `net.half()` as a statement in it."""
+    made = {id(r.expr) for r in ctx.symbols.resolve(strip_module_calls(model), scope)}
+    for ref, cast in ctx.walk.half_calls:
+        helper = ctx.symbols.scope(cast)
+        if id(ref.expr) in made and helper is not scope and isinstance(ctx.symbols.parent.get(cast), ast.Expr):
+            sites = [s for s in ctx.symbols.call_sites(helper) if ctx.symbols.scope(s) is scope]
+            if any(s.lineno < export.call.lineno for s in sites) and ".float()" not in ctx.text:
+                return True
+    return False
 
 
 def _made_half(ctx: Context, expr: ast.expr, scope: Scope, depth: int) -> bool:
