@@ -147,15 +147,28 @@ class CallTypes(ModuleTypes):
         wrapped = self._wrapped.get(dotted(func) or "") if self._wrapped else None
         if wrapped is not None:
             self._region = wrapped
-            local = local or self._module_call(call, own, args) or self._unknown_call(call, func, base, own, args)
+            local = local or self._module_call(call, own, args) or self._likely_model(call, own, args)
+            local = local or self._unknown_call(call, func, base, own, args)
             self._region = region
         if local is None:
             local = self._module_call(call, own, args)
         if local is not None:
             return local
-        result = self._unknown_call(call, func, base, own, args)
+        result = self._likely_model(call, own, args) or self._unknown_call(call, func, base, own, args)
         self._note(call, "call", args, result)
         return result
+
+    def _likely_model(self, call: ast.Call, own: Value, args: tuple[Value, ...]) -> Value | None:
+        """A model that the function is handed: the one network of the file that nothing else makes."""
+        leaf = last_name(call.func)
+        if not self.symbols.classes or leaf[:1].isupper() or not self._acts_as_model(leaf) or own.made is not None:
+            return None
+        cls = self.models.of(call.func, self._scope, call)
+        forward = self._method_of(cls, "forward") if cls is not None else None
+        if forward is None:
+            return None
+        result = self._run(forward, args[: len(call.args)], call.keywords, args[len(call.args) :], own)
+        return result if result.dtype is not None else None
 
     def _bound_here(self, name: str) -> bool:
         return name in self.symbols.functions or name in self.symbols.classes
@@ -202,7 +215,12 @@ class CallTypes(ModuleTypes):
     def _cast(self, call: ast.Call, func: ast.Attribute, attr: str, base: Value, dtype: str) -> Value:
         cls = self.symbols.instance_class(func.value, self._scope)
         if dtype == "fp16":
-            for made in self.symbols.classes_in(func.value, self._scope):
+            found = self.symbols.classes_in(func.value, self._scope)
+            if not found and self._acts_as_model(last_name(strip_module_calls(func.value))):
+                likely = self.models.of(strip_module_calls(func.value), self._scope)
+                made_of = ast.Call(ast.Name(likely.name, ast.Load()), [], []) if likely is not None else None
+                found = self.symbols.classes_in(made_of, self._scope) if made_of is not None else []
+            for made in found:
                 self.half_modules.setdefault(made.name, call)
             self.half_calls += [(r, call) for r in self.symbols.resolve(strip_module_calls(func.value), self._scope)]
         is_module = base.module or cls is not None or (base.dtype is None and self._is_model(func.value))
@@ -278,8 +296,18 @@ class CallTypes(ModuleTypes):
     def _local(self, call: ast.Call, args: tuple[Value, ...], own: Value) -> Value | None:
         function = self.symbols.local_function(call.func, self._scope)
         functions = [function] if function is not None else self._held_functions(call.func)
+        if function is not None and isinstance(call.func, ast.Attribute) and last_name(call.func.value) == "self":
+            functions += self._overrides(function)[:4]
         results = [self._run(f, args[: len(call.args)], call.keywords, args[len(call.args) :], own) for f in functions]
         return join(results) if results else None
+
+    def _overrides(self, function: Scope) -> list[Scope]:
+        """The methods of subclasses in this file that a call in the base class may run instead."""
+        named = self.symbols.functions.get(function.name, ()) if function.owner is not None else ()
+        return [
+            s for s in named
+            if s is not function and any(base is function.owner for base in self.symbols.bases(s.owner))
+        ]  # fmt: skip
 
     def _held_functions(self, func: ast.expr) -> list[Scope]:
         """Functions of this file that a name holds: `self.crit = dice`, `LOSSES[cfg["loss"]]`, `for w, f in TERMS`."""
@@ -289,6 +317,7 @@ class CallTypes(ModuleTypes):
             if isinstance(ref.expr, ast.Subscript):  # any of the table, where the key is not known
                 tables = self.symbols.resolve(ref.expr.value, ref.scope)
                 choices = [Ref(v, t.scope) for t in tables if isinstance(t.expr, ast.Dict) for v in t.expr.values]
+                found += self.symbols.registries.functions(ref.expr, ref.scope)
             for choice in choices[:8]:
                 function = (
                     self.symbols.local_function(choice.expr, choice.scope)

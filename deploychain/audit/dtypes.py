@@ -38,7 +38,7 @@ class DtypeWalk(ExpressionTypes):
                 self._enter(function, {}, None)
         self._enter(symbols.module, {}, None)
         for function in symbols.function_scopes:
-            if function.name == "forward" and function.owner is not None and self._constructed(function.owner):
+            if function.name == "forward" and function.owner is not None:
                 continue  # entered through the instance, with its region
             if not symbols.call_sites(function):
                 self._enter_alone(function)
@@ -61,9 +61,6 @@ class DtypeWalk(ExpressionTypes):
             args = dict.fromkeys(function.parameters[1:], Value("fp16", False, made))
             args[function.parameters[0]] = Value("fp16", True, made, module=True)
         self._enter(function, args, self.amp.framework.ambient(function))
-
-    def _constructed(self, cls: Scope) -> bool:
-        return any(last_name(c.func) == cls.name for c in self.symbols.calls)
 
     # -- functions ----------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from functools import cached_property
 from deploychain.audit.amp import Amp
 from deploychain.audit.astnames import Ref, Scope, dotted, last_name, strip_module_calls
 from deploychain.audit.frameworks import Region
+from deploychain.audit.likely_models import LikelyModels
 from deploychain.audit.symbols import Symbols
 from deploychain.audit.values import (
     FP32,
@@ -27,6 +28,7 @@ from deploychain.audit.values import (
     Seen,
     Value,
     in_region,
+    is_pipeline,
     join,
     part_of_a_model,
     runs_a_model,
@@ -47,6 +49,7 @@ class ModuleTypes:
     def __init__(self, symbols: Symbols, amp: Amp) -> None:
         self.symbols = symbols
         self.amp = amp
+        self.models = LikelyModels(symbols)
         self.seen: list[Seen] = []
         self.half_modules: dict[str, ast.AST] = {}  # class of this file -> the call that made an instance half
         self.half_calls: list[tuple[Ref, ast.AST]] = []  # the construction of a module, and what made it half
@@ -356,9 +359,7 @@ class ModuleTypes:
         region = self._region
         active = region is not None and region.half
         if own.module or own.half:  # what is called is no tensor
-            if (_is_pipeline(own) and not _is_pipeline(base)) or (
-                NO_FORWARD.search(leaf) and not _FEATURES.search(leaf)
-            ):
+            if (is_pipeline(own) and not is_pipeline(base)) or (NO_FORWARD.search(leaf) and not _FEATURES.search(leaf)):
                 return UNKNOWN_VALUE
             if own.half and not active:
                 return Value(own.dtype, True, own.via)
@@ -388,13 +389,6 @@ def _constructs(call: ast.Call) -> bool:
     name = last_name(strip_module_calls(call).func) if isinstance(strip_module_calls(call), ast.Call) else ""  # type: ignore[attr-defined]
     return name[:1].isupper() or name.startswith(
         ("build", "make", "create", "get_", "resnet", "vit", "from_pretrained")
-    )
-
-
-def _is_pipeline(value: Value) -> bool:
-    """A pipeline of diffusers or transformers returns images and text, not tensors."""
-    return value.via is not None and any(
-        "ipeline" in (getattr(n, "id", "") or getattr(n, "attr", "")) for n in ast.walk(value.via)
     )
 
 

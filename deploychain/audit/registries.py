@@ -36,6 +36,19 @@ class Registries:
             self._made[id(call)] = self._constructions(call, scope)
         return self._made[id(call)]
 
+    def functions(self, item: ast.Subscript, scope: Scope) -> list[Scope]:
+        """The functions that `_LOSSES[kind]` may be, of a table that a decorator fills."""
+        return [s for s in self._entries(item.value, item.slice, scope) if not s.is_class]
+
+    def _entries(self, table: ast.expr, key: ast.expr | None, scope: Scope) -> list[Scope]:
+        text = dotted(table)
+        entries = self._tables.get(text.rpartition(".")[2], {}) if text is not None else {}
+        if not entries:
+            return []
+        name = self.symbols.const(key, scope) if key is not None else None
+        chosen = [entries[name]] if isinstance(name, str) and name in entries else list(entries.values())
+        return chosen if len(chosen) <= _MOST else []
+
     def _constructions(self, call: ast.Call, scope: Scope) -> list[Ref]:
         func = call.func
         if isinstance(func, ast.Attribute):  # MODELS.build(cfg)
@@ -46,26 +59,20 @@ class Registries:
             table, key = func.func.value, func.args[0] if func.args else None
         else:
             return []
-        text = dotted(table)
-        entries = self._tables.get(text.removeprefix("self.").rpartition(".")[2], {}) if text is not None else {}
-        if not entries:
-            return []
-        name = self.symbols.const(key, scope) if key is not None else None
-        chosen = [entries[name]] if isinstance(name, str) and name in entries else list(entries.values())
-        if len(chosen) > _MOST:
-            return []
         given = call.args if not isinstance(func, ast.Attribute) else []
         keywords = call.keywords if not isinstance(func, ast.Attribute) else []
         return [
             Ref(ast.copy_location(ast.Call(ast.Name(cls.name, ast.Load()), given, keywords), call), scope)
-            for cls in chosen
+            for cls in self._entries(table, key, scope)
+            if cls.is_class
         ]
 
     @cached_property
     def _tables(self) -> dict[str, dict[str, Scope]]:
-        """Name of the table -> key (or the name of the class) -> class."""
+        """Name of the table -> key (or the name of the class) -> class or function."""
         tables: dict[str, dict[str, Scope]] = {}
-        for cls in self.symbols.classes.values():
+        functions = (f for f in self.symbols.function_scopes if f.owner is None)
+        for cls in (*self.symbols.classes.values(), *functions):
             for decorator in getattr(cls.node, "decorator_list", ()):
                 table, key = self._registered_in(decorator)
                 if table:

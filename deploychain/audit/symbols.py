@@ -312,7 +312,7 @@ class Symbols(Index):
         """`LOSSES["bce"]` of a dict, or of an nn.ModuleDict made from one."""
         key = expr.slice.value if isinstance(expr.slice, ast.Constant) else None
         if isinstance(expr.slice, ast.Name | ast.Attribute | ast.Subscript | ast.Call) and depth > 2:
-            key = self.const(expr.slice, scope, 2)  # `LOSSES[args.loss]` with the default of the argument
+            key = self.const(expr.slice, scope, 3)  # `LOSSES[args.loss]` with the default of the argument
         base = expr.value
         if isinstance(base, ast.Call) and last_name(base.func) == "ModuleDict" and base.args:
             base = base.args[0]

@@ -200,6 +200,13 @@ def part_of_a_model(name: str) -> bool:
     return holder not in ("", "self") and runs_a_model(holder) and NO_FORWARD.search(leaf) is None
 
 
+def is_pipeline(value: Value) -> bool:
+    """A pipeline of diffusers or transformers returns images and text, not tensors."""
+    return value.via is not None and any(
+        "ipeline" in (getattr(n, "id", "") or getattr(n, "attr", "")) for n in ast.walk(value.via)
+    )
+
+
 def join_envs(a: dict[str, Value], b: dict[str, Value], a_leaves: bool, b_leaves: bool) -> dict[str, Value]:
     if a_leaves:
         return b

@@ -147,23 +147,29 @@ def _followed_by_softmax(ctx: Context, node: ast.AST, scope: Scope, depth: int =
     if found:
         return found[0].lineno >= getattr(node, "lineno", 0)
     # scores that a method returns: the caller takes the softmax of them
-    gives = any(_is_part(ctx, node, latest(ctx, value, scope).expr) for value in returns(scope))
+    gives = any(_is_part(ctx, node, value, scope) for value in returns(scope))
     for site in ctx.symbols.call_sites(scope)[:8] if gives and depth else ():
         if _followed_by_softmax(ctx, site, ctx.symbols.scope(site), depth - 1):
             return True
     return False
 
 
-def _is_part(ctx: Context, node: ast.AST, value: ast.expr) -> bool:
+def _is_part(ctx: Context, node: ast.AST, value: ast.expr, scope: Scope, depth: int = 4) -> bool:
     """Of the value itself: `x / scale + bias`, not of an argument of another module."""
     place: ast.AST | None = value
-    while isinstance(place, ast.Call) and isinstance(place.func, ast.Attribute):
-        if place is node:
-            return True
+    while isinstance(place, ast.Call) and isinstance(place.func, ast.Attribute) and place is not node:
         place = place.func.value
-    if isinstance(place, ast.BinOp) and place is not node:
-        return _is_part(ctx, node, place.left) or _is_part(ctx, node, place.right)
-    return place is node
+    if place is node:
+        return True
+    if isinstance(place, ast.BinOp):
+        sides = [place.left, place.right]
+    elif isinstance(place, ast.Name) and depth:
+        sides = [b.value for b in ctx.symbols.bindings(place.id, scope) if b.value is not None and not b.loop]
+        if isinstance(node, ast.AugAssign) and dotted(node.target) == place.id:
+            return True
+    else:
+        return False
+    return any(_is_part(ctx, node, side, scope, depth - 1) for side in sides if side is not value)
 
 
 def _tamed(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
