@@ -51,6 +51,7 @@ class Names(Protocol):
     def constructions(self, cls: Scope) -> list[ast.Call]: ...
     def instance_class(self, expr: ast.expr, scope: Scope) -> Scope | None: ...
     def default(self, name: str, scope: Scope) -> ast.expr | None: ...
+    def qual(self, expr: ast.AST, scope: Scope | None = None, depth: int = 0) -> str | None: ...
     def super_method(self, func: ast.expr, scope: Scope) -> Scope | None: ...
 
 
@@ -105,6 +106,8 @@ class Configs:
         if not isinstance(expr, ast.Call):
             return []
         name = last_name(expr.func)
+        if name not in self.names.classes:  # `from types import SimpleNamespace as NS`
+            name = (self.names.qual(expr.func, holder.scope) or name).rpartition(".")[2]
         if name in _AS_DICT:
             made = expr.args[0] if expr.args else getattr(expr.func, "value", None)
             return self.values(made, key, holder.scope, depth - 1, seen) if isinstance(made, ast.expr) else []

@@ -102,6 +102,9 @@ class Constants:
         passed = [g for g in given if g is not None]
         if passed:
             found = [self.value(g, self.symbols.scope(g), depth - 1) for g in passed]
+            default = values.get(name) if len(passed) < len(given) and isinstance(found[0], bool | str) else None
+            if default is not None:  # some calls leave the option as it is
+                found.append(self.value(default, function, depth - 1))
             return found[0] if all(f == found[0] for f in found) else UNKNOWN
         default = values.get(name)
         if default is None:

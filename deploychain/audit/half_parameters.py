@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterator
 
 from deploychain.audit.adapters import frozen_modules, halved_adapters
-from deploychain.audit.astnames import Ref, Scope, dotted, keyword, last_name, returns, strip_module_calls
+from deploychain.audit.astnames import Ref, Scope, argument_for, dotted, keyword, last_name, returns, strip_module_calls
+from deploychain.audit.branches import taken
 from deploychain.audit.context import Context
 
 _CASTS = frozenset({"half", "float", "double", "bfloat16", "to", "type"})
@@ -140,9 +141,12 @@ class _Finder:
         refs = self.symbols.resolve(module.expr, module.scope)
         for ref in sorted(refs, key=lambda r: getattr(r.expr, "lineno", 0)):
             made, node = self._constructed(ref)
-            if made is not None and ref.scope is not module.scope and self._conditional(ref.expr):
+            runs = taken(self.ctx.amp, ref.expr) if made is not None and ref.scope is not module.scope else True
+            if runs is None:
                 if made == "fp32":
                     return None
+            elif made is not None and not runs:
+                continue
             elif made is not None:
                 last = (0, made, node)
             elif last is not None and node is not ref.expr:
@@ -152,10 +156,10 @@ class _Finder:
                 return None
             names = {identity, *self._inside(text, module.scope), *self._holders(module)}
             for node, dtype, line in self._changes(names):
-                if self._conditional(node):
-                    if dtype == "fp32":
-                        return None
-                elif last is None or line >= last[0]:
+                runs = taken(self.ctx.amp, node)
+                if runs is None and dtype == "fp32":
+                    return None
+                if runs and (last is None or line >= last[0]):
                     last = (line, dtype, node)
         if last is not None:
             return last[1], last[2]
@@ -171,16 +175,21 @@ class _Finder:
             if held is not None:
                 yield held
 
-    def _inside(self, text: str, scope: Scope) -> Iterator[tuple[int, str]]:
+    def _inside(self, text: str, scope: Scope, depth: int = 3) -> Iterator[tuple[int, str]]:
         """What a module is called in the functions of the file that made it: `net = prepare(Net())`."""
+        caller = self.symbols.parameter_scope(text, scope)
+        if caller is not None and depth:
+            for site in self.symbols.call_sites(caller)[:4]:
+                given = argument_for(site, caller, text)
+                name = dotted(strip_module_calls(given)) if given is not None else None
+                yield from self._inside(name, self.symbols.scope(site), depth - 1) if name is not None else ()
         for binding in self.symbols.bindings(text, scope):
-            function = (
-                self.symbols.local_function(binding.value.func, binding.scope)
-                if isinstance(binding.value, ast.Call) and binding.place is None
-                else None
-            )
+            made, place = binding.value, binding.place
+            function = self.symbols.local_function(made.func, binding.scope) if isinstance(made, ast.Call) else None
             for value in returns(function) if function is not None else ():
-                held = self._identity(value, function) if function is not None else None
+                parts = value.elts if isinstance(value, ast.Tuple) else []  # `model, tok = load(name)`
+                one = value if place is None else parts[place] if place < len(parts) else None
+                held = self._identity(one, function) if one is not None and function is not None else None
                 if held is not None:
                     yield held
 
@@ -211,6 +220,9 @@ class _Finder:
             else:
                 made = next((m for c in self._classes(expr, ref.scope) if (m := self._half_inside(c))), None)
                 return ("fp16", made) if made is not None else (None, expr)
+        if expr is not ref.expr and isinstance(expr, ast.Name) and depth:  # `return model.to(device)`
+            refs = self.symbols.resolve(expr, ref.scope)
+            return self._constructed(refs[0], depth - 1) if len(refs) == 1 else (None, expr)
         return None, expr
 
     def _classes(self, call: ast.Call, scope: Scope) -> list[Scope]:
@@ -284,12 +296,21 @@ class _Finder:
                 dtype, module = self._applied(call.args[0], scope), call.func.value
             elif call.func.attr in ("parameters", "named_parameters"):
                 dtype, module = self._loop_over(call), call.func.value
-            if dtype is None or module is None or dotted(module) is None:
+            if dtype is None or module is None or dotted(module) is None or self._cast_again(call):
                 continue
             if any(self._identity(r.expr, r.scope) in names for r in self._module(module, scope)):
                 line = self._before(call, scope)
                 if line is not None:
                     yield call, dtype, line
+
+    def _cast_again(self, call: ast.Call) -> bool:
+        """The first cast of `net.half().float()`: the last one counts."""
+        parent = self.symbols.parent.get(call)
+        while isinstance(parent, ast.Attribute) and isinstance(outer := self.symbols.parent.get(parent), ast.Call):
+            if self._cast(outer, self.symbols.scope(outer)) is not None:
+                return True
+            parent = self.symbols.parent.get(outer)
+        return False
 
     def _applied(self, function: ast.expr, scope: Scope) -> str | None:
         """`model.apply(fn)`: what fn does to the parameters of each module."""
@@ -319,16 +340,6 @@ class _Finder:
 
     def _frozen(self, identity: tuple[int, str]) -> bool:
         return any(self._identity(module, scope) == identity for module, scope in frozen_modules(self.ctx))
-
-    def _conditional(self, node: ast.AST) -> bool:
-        """Done only under a condition that the file does not decide, and not a loop's own."""
-        child = node
-        parent = self.symbols.parent.get(node)
-        while parent is not None and not isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef):
-            if isinstance(parent, ast.If | ast.IfExp) and child is not parent.test and not _about_layers(parent.test):
-                return True
-            child, parent = parent, self.symbols.parent.get(parent)
-        return False
 
     def _identity(self, expr: ast.expr, scope: Scope) -> tuple[int, str] | None:
         """`Symbols.identity`; a parameter that is given a new object has its own."""
@@ -363,12 +374,6 @@ class _Finder:
                 if place is self.symbols.module and line < limit:
                     return line
         return None
-
-
-def _about_layers(test: ast.expr) -> bool:
-    """`if not isinstance(layer, nn.BatchNorm2d)`: some of the layers are made half."""
-    called = {last_name(n.func) for n in ast.walk(test) if isinstance(n, ast.Call)}
-    return bool(called) and called <= {"isinstance", "type", "len", "list", "parameters"} and "isinstance" in called
 
 
 def _copied(expr: ast.expr) -> set[ast.AST]:

@@ -54,7 +54,7 @@ def _runs(ctx: Context, applied: ast.expr, function: Scope) -> bool:
     return ctx.symbols.instance_class(applied, ctx.symbols.scope(applied)) is function.owner
 
 
-def loaded_after(ctx: Context, node: ast.stmt, scope: Scope) -> bool:
+def loaded_after(ctx: Context, node: ast.stmt | ast.expr, scope: Scope) -> bool:
     """The same function loads weights afterwards, always (a resumed training had the same code before)."""
     for call in ctx.symbols.calls:
         if ctx.symbols.scope(call) is scope and call.lineno > node.lineno and loads(ctx, call):

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from deploychain.audit.adapters import cast_back, frozen_modules
 from deploychain.audit.astnames import Scope, dotted, keyword
+from deploychain.audit.branches import taken
 from deploychain.audit.context import ERROR, Context, Rule
 from deploychain.audit.finding import Finding
 from deploychain.audit.half_parameters import optimizers, trained_dtype
@@ -36,6 +37,8 @@ def check(ctx: Context) -> Iterator[Finding]:
                     via = made[1]
                 elif made is not None or _trains_added_parameters(ctx, call) or cast_back(ctx, call, via):
                     continue
+                elif taken(ctx.amp, via) is False:
+                    continue  # `if precision == "fp16":` in a function that is called with another word
                 yield from _judge(ctx, call, leaf, via)
         elif seen.name in (".half", ".to") and seen.result.dtype == "fp16" and isinstance(call.func, ast.Attribute):
             # model.half() after the optimiser was made changes the same parameters

@@ -52,13 +52,15 @@ _QUOTED = re.compile(r"eps(ilon)?['\"],")
 _SET = re.compile(r"eps(?<![a-zA-Z]eps)(ilon)?\s*(=(?!=)|,|[-+*/]=)")
 _CONFIG_WORTH = re.compile(r"_eps(?<=rm_eps|ln_eps|bn_eps)(ilon)?['\"]?\s*[=:,]\s*[\d.A-Z]")
 
+_CLAMPED = re.compile(r"eps['\"\]]*\s*=\s*max\(|eps['\"]\]\s*=(?!=)")
+
 
 def _worth(text: str) -> bool:
     if "finfo" in text and ("16" in text or "half" in text):
         return True
     if any(digits in text for digits in ("6.0", "6.1", "9.7")) and _NUMBER.search(text):
         return True
-    if _REBUILT.search(text) or _QUOTED.search(text):
+    if _REBUILT.search(text) or _QUOTED.search(text) or ("load" in text and _CLAMPED.search(text)):
         return True
     loaded = any(word in text for word in ("from_pretrained(", "pretrained=", "weights="))
     if loaded and ("norm_layer" in text or _CONFIG_WORTH.search(text)):
@@ -154,9 +156,17 @@ def _assigned(ctx: Context, node: ast.Assign | ast.AugAssign) -> Iterator[Findin
     scope = ctx.symbols.scope(node)
     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
     for target in [t for o in targets for t in (o.elts if isinstance(o, ast.Tuple | ast.List) else [o])]:
+        key = target.slice if isinstance(target, ast.Subscript) else None
+        named = isinstance(key, ast.Constant) and isinstance(key.value, str) and _CONFIG_EPS.match(key.value)
+        if named and _raised(ctx, node, target, scope):
+            yield _changed(ctx, node)
+            return
         if not isinstance(target, ast.Attribute):
             continue
         if _CONFIG_EPS.match(target.attr):
+            if _raised(ctx, node, target, scope):
+                yield _changed(ctx, node)
+                return
             if _of_checkpoint(ctx, target.value, scope) and not _as_trained(ctx, target.value, node.value, scope):
                 yield _changed(ctx, node)
                 return
@@ -176,6 +186,20 @@ def _assigned(ctx: Context, node: ast.Assign | ast.AugAssign) -> Iterator[Findin
         ):
             yield _changed(ctx, node)
             return
+
+
+def _raised(ctx: Context, node: ast.Assign | ast.AugAssign, target: ast.expr, scope: Scope) -> bool:
+    """`conf["ln_eps"] = max(conf["ln_eps"], 1e-3)`, or another number `if fp16:`, where weights are loaded afterwards."""
+    value, parent = node.value, ctx.symbols.parent.get(node)
+    clamped = isinstance(value, ast.Call) and last_name(value.func) == "max"
+    clamped = clamped and any(ctx.str(n) == ctx.str(target) for n in ast.walk(value))
+    about = ctx.str(parent.test) if isinstance(parent, ast.If) else ""
+    asked = re.search(r"half|fp16|float16|amp\b", about) and isinstance(ctx.symbols.const(value, scope), float)
+    if not (clamped or asked):
+        return False
+    places: list[tuple[ast.stmt | ast.expr, Scope]] = [(node, scope)]
+    places += [(c, ctx.symbols.scope(c)) for c in ctx.symbols.call_sites(scope)[:4]]
+    return any(loaded_after(ctx, place, where) for place, where in places)
 
 
 def _norm_target(ctx: Context, expr: ast.expr, node: ast.AST, scope: Scope) -> bool:

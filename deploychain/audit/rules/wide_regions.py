@@ -19,6 +19,8 @@ from deploychain.audit.values import runs_a_model
 _BACKWARD = frozenset({"backward", "manual_backward"})
 _NO_GRAD = frozenset({"no_grad", "inference_mode"})
 _LOSSES = re.compile(r"loss|criterion|metric|accuracy", re.IGNORECASE)
+_STEPS = frozenset({"training_step", "forward_step", "shared_step", "train_forward", "compute_loss"})
+_SWITCHES = ("enabled", "amp", "use_amp", "mixed_precision")
 _SHORT = re.compile(r"^[A-Z]$|^[A-Z]_\w{1,3}$")  # the G and D of adversarial training
 
 
@@ -61,8 +63,22 @@ def _by_name(ctx: Context, call: ast.Call, scope: Scope) -> bool:
         key = source.slice if isinstance(source, ast.Subscript) else source.args[1] if named else None  # type: ignore[attr-defined]
         if key is not None:
             name = ctx.symbols.const(key, ctx.symbols.scope(source))
+            if isinstance(name, str) and _switched_on(ctx, key):
+                return False
             return not isinstance(name, str) or "32" in name  # not "mixed"
     return False
+
+
+def _switched_on(ctx: Context, key: ast.expr) -> bool:
+    """The table that names the dtype says as well that mixed precision is on: `{"enabled": True, "dtype": "fp32"}`."""
+    if not isinstance(key, ast.Attribute | ast.Subscript):
+        return False
+    given = [
+        getattr(ref.expr, "value", None)
+        for switch in _SWITCHES
+        for ref in ctx.symbols.configs.values(key.value, switch, ctx.symbols.scope(key), 6, frozenset())
+    ]
+    return bool(given) and all(value is True for value in given)
 
 
 def _half_elsewhere(ctx: Context) -> bool:
@@ -97,7 +113,7 @@ def _is_forward(ctx: Context, call: ast.Call, depth: int) -> bool:
         return depth > 0 and function.name != "forward" and _runs_model(ctx, function.node, depth - 1)
     if ctx.symbols.qual(call.func) is not None or leaf in ctx.symbols.classes:
         return False
-    if runs_a_model(leaf) or (isinstance(call.func, ast.Name) and _SHORT.match(leaf)):
+    if runs_a_model(leaf) or leaf in _STEPS or (isinstance(call.func, ast.Name) and _SHORT.match(leaf)):
         return True
     cls = ctx.symbols.instance_class(call.func, scope)
     return cls is not None and ctx.is_module_class(cls)
