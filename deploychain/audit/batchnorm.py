@@ -121,10 +121,25 @@ class BatchNorms:
             if isinstance(made, ast.Attribute):  # `ema.module`, or a part of a model that is made elsewhere
                 queue.append(Ref(made.value, here.scope))
             elif isinstance(made, ast.Name):  # `for child in net.children()`
+                queue += self._given_to_base(made.id, here.scope)
                 for binding in self.symbols.bindings(made.id, here.scope):
                     walked = walked_module(binding.value) if binding.loop else None
                     if walked is not None:
                         queue.append(Ref(walked, binding.scope))
+
+    def _given_to_base(self, name: str, scope: Scope) -> Iterator[Ref]:
+        """What the base class gives to the method that this one overrides: `self.net = self.cast(build())`."""
+        function = self.symbols.parameter_scope(name, scope)
+        if function is None or function.owner is None:
+            return
+        for base in self.symbols.bases(function.owner):
+            for method in self.symbols.functions.get(function.name, ()):
+                if method is function or method.owner is not base:
+                    continue
+                for call in self.symbols.call_sites(method)[:8]:
+                    given = argument_for(call, method, name)
+                    if given is not None:
+                        yield Ref(given, self.symbols.scope(call))
 
     def _made_by(self, call: ast.Call, scope: Scope, seen: set[str]) -> str | None:
         name = self.symbols.qual(call.func, scope) or ""

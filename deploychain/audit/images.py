@@ -99,6 +99,8 @@ class Images:
                 return inner
         if leaf in _TO_HWC:
             return HWC
+        if leaf == "read" and "rasterio" in self.symbols.imports and not (call.args and _is_number(call.args[0])):
+            return CHW  # all bands, or a list of them
         function = self.symbols.local_function(call.func, scope)
         for value in returns(function) if function is not None and function.name != "forward" else ():
             found = self.layout(value, function, depth - 1) if function is not None else None
@@ -229,6 +231,10 @@ class Images:
         if isinstance(expr, ast.Constant) and not isinstance(expr.value, str):
             return None
         return made
+
+
+def _is_number(expr: ast.expr) -> bool:
+    return isinstance(expr, ast.Constant) and isinstance(expr.value, int)
 
 
 _SHAPES = _KEEPS | words("permute transpose view reshape repeat expand pow")

@@ -224,6 +224,14 @@ class Symbols(Index):
             other = self.identity(made[0].value, made[0].scope, depth - 1)
             if other is not None:
                 return other
+        owner = next((b.scope for b in bindings), None) if not made else None
+        if owner is not None and text in owner.parameters:  # `model = model.float()` of a parameter
+            passed = {
+                self.identity(given, self.scope(call), depth - 1)
+                for call in self.call_sites(owner)[:8]
+                if (given := argument_for(call, owner, text)) is not None
+            }
+            return passed.pop() if len(passed) == 1 else (id(owner), text)
         return (id(bindings[0].scope if bindings else self.module), text)
 
     def resolve(self, expr: ast.expr, scope: Scope, depth: int = 6, seen: frozenset[int] = frozenset()) -> list[Ref]:

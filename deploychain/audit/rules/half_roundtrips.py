@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
-from deploychain.audit.astnames import Ref, Scope, dotted, last_name, returns
+from deploychain.audit.astnames import Ref, Scope, dotted, last_name, returns, strip_module_calls
 from deploychain.audit.context import Context
 from deploychain.audit.rules.half_statistics import is_half
 
 _KEEPS = frozenset({"cuda", "cpu", "to", "eval", "train", "contiguous", "clone", "detach", "data", "requires_grad_"})
+_CASTS = frozenset({"half", "float", "double", "to", "type"})
 _LOADS = frozenset({"load", "load_file", "load_state_dict_from_url", "safe_open"})
 _SAVES = frozenset({"save", "save_file", "save_model", "save_pretrained", "dump"})
 # What the rounded weights must not be the start of.
@@ -150,7 +152,11 @@ def _item_of(ctx: Context, source: ast.expr, table: ast.expr) -> bool:
             value = value.args[0]
         if not (binding.loop and isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute)):
             continue
-        if value.func.attr == "items" and dotted(table) and dotted(value.func.value) == dotted(table):
+        if value.func.attr != "items":
+            continue
+        if dotted(table) and dotted(value.func.value) == dotted(table):
+            return True
+        if _is_state(ctx, value.func.value):  # into another table
             return True
     return False
 
@@ -266,7 +272,7 @@ def quantised_after(ctx: Context, node: ast.AST, name: str) -> bool:
     scope = ctx.symbols.scope(node)
     if _works_on(ctx, scope, getattr(node, "lineno", 0)):
         return True
-    if any(dotted(r) == name for r in returns(scope)) or name.startswith("self."):
+    if any(dotted(strip_module_calls(r)) == name for r in returns(scope)) or name.startswith("self."):
         sites = ctx.symbols.call_sites(scope)
         return any(_works_on(ctx, ctx.symbols.scope(c), c.lineno) for c in sites)
     return False
@@ -282,3 +288,39 @@ def _works_on(ctx: Context, scope: Scope, line: int) -> bool:
         if (ctx.symbols.qual(call.func, scope) or "").startswith("torch.optim."):
             return True
     return False
+
+
+def handed_over(ctx: Context, names: re.Pattern[str], done: set[int]) -> Iterator[tuple[ast.AST, str, int]]:
+    """`ctx["model"].half()` in one step, `ctx["model"].float()` in one that quantises: steps that share an object."""
+    halved: dict[str, ast.Call] = {}
+    for call in ctx.symbols.calls:
+        if not isinstance(call.func, ast.Attribute) or call.func.attr not in _CASTS:
+            continue
+        scope = ctx.symbols.scope(call)
+        text = dotted(strip_module_calls(call.func.value)) or ""
+        root = text.partition(".")[0].partition("[")[0]
+        if root == text or root == "self" or root not in scope.parameters:
+            continue
+        if not names.search(text.removesuffix("']").replace("['", ".")):
+            continue
+        if is_half(ctx, call, scope):
+            if not any(n.attr == "deepcopy" for n in ast.walk(call) if isinstance(n, ast.Attribute)):
+                halved.setdefault(text, call)
+        elif is_full(ctx, call, scope) and text in halved and id(call) not in done:
+            first = halved[text]
+            other = ctx.symbols.scope(first)
+            if other is scope or _set_again(ctx, text) or not quantised_after(ctx, call, text):
+                continue
+            done.add(id(call))
+            yield call, text, first.lineno
+
+
+def _set_again(ctx: Context, text: str) -> bool:
+    """The shared object is given another module, or its weights, somewhere."""
+    for node in ctx.symbols.nodes(ast.Assign):
+        if any(dotted(t) == text for t in node.targets) and not any(dotted(n) == text for n in ast.walk(node.value)):
+            return True
+    return any(
+        isinstance(c.func, ast.Attribute) and c.func.attr == "load_state_dict" and dotted(c.func.value) == text
+        for c in ctx.symbols.calls
+    )

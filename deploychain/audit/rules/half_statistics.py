@@ -205,7 +205,22 @@ def _is_stored(ctx: Context, expr: ast.AST) -> bool:
     node: ast.AST | None = expr
     while node is not None and not isinstance(node, ast.stmt):
         node = ctx.symbols.parent.get(node)
-    return isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript | ast.Attribute)
+    if not isinstance(node, ast.Assign):
+        return False
+    target = node.targets[0]
+    if not isinstance(target, ast.Name):
+        return isinstance(target, ast.Subscript | ast.Attribute)
+    loop = ctx.symbols.parent.get(node)  # `value = value.half()`, then `small[key] = value`
+    while loop is not None and not isinstance(loop, ast.For):
+        loop = ctx.symbols.parent.get(loop)
+    return any(
+        isinstance(s, ast.Assign)
+        and isinstance(s.targets[0], ast.Subscript)
+        and s.lineno > node.lineno
+        and any(isinstance(n, ast.Name) and n.id == target.id for n in ast.walk(s.value))
+        for part in (loop.body if loop is not None else ())
+        for s in ast.walk(part)
+    )
 
 
 def _leaves_out(ctx: Context, expr: ast.AST, top: ast.AST) -> bool:

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from deploychain.audit.astnames import Scope, dotted, last_name
-from deploychain.audit.context import ERROR, WARNING, Context, Rule
+from deploychain.audit.context import ERROR, NOTE, WARNING, Context, Rule
 from deploychain.audit.finding import Finding
 from deploychain.audit.images import CHW, HWC, Images
+from deploychain.audit.rules.image_options import only_by_option
 from deploychain.audit.rules.transform_lists import COMPOSES, composed, last_dtype, normalises_first, step_dtype
 from deploychain.audit.rules.worker_constants import cuda_in_workers
 
@@ -77,7 +78,7 @@ def _compose(ctx: Context, images: Images) -> Iterator[Finding]:
 
 def _half(ctx: Context, node: ast.expr, half: ast.AST) -> Finding:
     return ctx.finding(
-        "R15", node, WARNING,
+        "R15", node, NOTE if only_by_option(ctx, half) else WARNING,
         f"Normalize runs on an image that was made float16 before (line {getattr(half, 'lineno', 0)}): mean and std are cast to the "
         "image's dtype, which costs about 5e-4 of every pixel before the network starts",
         "normalise in float32 and let autocast cast the first convolution's input",
@@ -223,9 +224,10 @@ def _arithmetic(ctx: Context, images: Images, norm: Normalisation, done: set[int
         return
     layout = images.layout(norm.image, scope) or _layout_of_parameter(ctx, images, norm, scope, flat)
     if flat and layout == CHW:
+        n = len(flat)
         yield ctx.finding(
             "R15", norm.node, ERROR,
-            f"`{ctx.str(norm.mean)}` has shape (3,), the image (3, H, W): the subtraction raises for W != 3, and for W = 3 silently "
+            f"`{ctx.str(norm.mean)}` has shape ({n},), the image ({n}, H, W): the subtraction raises for W != {n}, and for W = {n} silently "
             "normalises columns instead of channels",
             f"{ctx.str(norm.mean)}.view(-1, 1, 1)  # the same for std; or torchvision.transforms.Normalize(mean, std)",
         )  # fmt: skip
@@ -294,7 +296,7 @@ def _three_values(ctx: Context, images: Images, expr: ast.expr, scope: Scope, de
 
 def _numbers(ctx: Context, images: Images, expr: ast.expr, scope: Scope, depth: int) -> list[float] | None:
     value = ctx.symbols.const(expr, scope)
-    if isinstance(value, list) and len(value) == 3 and all(isinstance(v, int | float) for v in value):
+    if isinstance(value, list) and 2 <= len(value) <= 32 and all(isinstance(v, int | float) for v in value):
         return [float(v) for v in value]
     for ref in ctx.symbols.resolve(expr, scope):
         if isinstance(ref.expr, ast.Name | ast.Attribute) and _LISTS.search(last_name(ref.expr)):

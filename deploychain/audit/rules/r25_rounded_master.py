@@ -11,7 +11,14 @@ from deploychain.audit.astnames import SELF_RETURNING, Scope, dotted, keyword, l
 from deploychain.audit.batchnorm import BatchNorms
 from deploychain.audit.context import WARNING, Context, Rule
 from deploychain.audit.finding import Finding
-from deploychain.audit.rules.half_roundtrips import is_full, parameters, quantised_after, rounded, state_dicts
+from deploychain.audit.rules.half_roundtrips import (
+    handed_over,
+    is_full,
+    parameters,
+    quantised_after,
+    rounded,
+    state_dicts,
+)
 from deploychain.audit.rules.half_statistics import is_half
 from deploychain.audit.rules.precision_helpers import PrecisionHelpers
 
@@ -36,6 +43,8 @@ def check(ctx: Context) -> Iterator[Finding]:
     yield from _walked(ctx, done)
     yield from _in_one_function(ctx, done)
     yield from _in_one_class(ctx, done)
+    for node, shown, line in handed_over(ctx, _MODULE, done):
+        yield _finding(ctx, node, shown, line)
     yield from _loaded_half(ctx, done)
     for node, shown, line in (*parameters(ctx), *state_dicts(ctx)):
         yield _finding(ctx, node, shown, line)
@@ -236,6 +245,8 @@ def _loaded_half(ctx: Context, done: set[int]) -> Iterator[Finding]:
         if id(call) in done or not isinstance(call.func, ast.Attribute) or not is_full(ctx, call, scope):
             continue
         name = dotted(strip_module_calls(call.func.value))
+        if _chosen_part(ctx, name or "", call):
+            continue
         for ref in BatchNorms(ctx.symbols).origins(call.func.value, scope):
             made = ref.expr
             if not isinstance(made, ast.Call) or last_name(made.func) != "from_pretrained":
@@ -245,6 +256,21 @@ def _loaded_half(ctx: Context, done: set[int]) -> Iterator[Finding]:
                 done.add(id(call))
                 yield _finding(ctx, call, name or ctx.str(made.func), made.lineno)
                 break
+
+
+def _chosen_part(ctx: Context, name: str, call: ast.Call) -> bool:
+    """Modules that a loop goes over and a test chooses, and adapters, are often new ones in a half model (LoRA, a new head)."""
+    if re.search(r"lora|adapter", name, re.IGNORECASE):
+        return True
+    root = name.partition(".")[0]
+    if not any(b.loop for b in ctx.symbols.bindings(root, ctx.symbols.scope(call))):
+        return False
+    node: ast.AST | None = call
+    while node is not None and not isinstance(node, ast.For | ast.FunctionDef):
+        node = ctx.symbols.parent.get(node)
+        if isinstance(node, ast.If):
+            return True
+    return "." in name
 
 
 def _peft(ctx: Context) -> bool:

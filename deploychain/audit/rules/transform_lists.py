@@ -41,6 +41,8 @@ def steps(ctx: Context, call: ast.Call) -> list[Ref]:
     if len(call.args) > 1 or isinstance(call.args[0], ast.Call):  # nn.Sequential(a, b)
         return [_named(ctx, Ref(a, scope)) for a in call.args]
     first = call.args[0]
+    if isinstance(first, ast.ListComp | ast.GeneratorExp):
+        return [_named(ctx, ref) for ref in _looked_up(ctx, first, scope)]
     name = dotted(first)
     parts: list[tuple[int, ast.expr, Scope]] = []
     if name is None:
@@ -55,6 +57,30 @@ def steps(ctx: Context, call: ast.Call) -> list[Ref]:
         parts += _added(ctx, name, scope)
     parts.sort(key=lambda part: part[0])
     return [_named(ctx, Ref(e, home)) for _, part, home in parts for e in _elements(part)]
+
+
+def _looked_up(ctx: Context, made: ast.ListComp | ast.GeneratorExp, scope: Scope) -> Iterator[Ref]:
+    """The steps of `[TABLE[name](**kw) for name, kw in STEPS]`: what the table holds under each name of the list."""
+    entry = made.elt
+    if len(made.generators) != 1 or not (isinstance(entry, ast.Call) and isinstance(entry.func, ast.Subscript)):
+        return
+    key, names = last_name(entry.func.slice), made.generators[0]
+    target = names.target
+    parts = target.elts if isinstance(target, ast.Tuple) else [target]
+    place = next((i for i, part in enumerate(parts) if last_name(part) == key), None)
+    lists = [r for r in ctx.symbols.resolve(names.iter, scope) if isinstance(r.expr, ast.List | ast.Tuple)]
+    tables = [r for r in ctx.symbols.resolve(entry.func.value, scope) if isinstance(r.expr, ast.Dict)]
+    if place is None or len(lists) != 1 or len(tables) != 1:
+        return
+    table = tables[0].expr
+    held = {getattr(k, "value", None): v for k, v in zip(table.keys, table.values, strict=True)}  # type: ignore[attr-defined]
+    for item in lists[0].expr.elts:  # type: ignore[attr-defined]
+        named = item.elts[place] if isinstance(item, ast.Tuple) and len(item.elts) == len(parts) else item
+        value = held.get(getattr(named, "value", None))
+        if isinstance(value, ast.Lambda) and not isinstance(value.body, ast.Name):
+            yield Ref(value.body, tables[0].scope)
+        elif value is not None:  # a class, or a function, that the entry calls
+            yield Ref(ast.copy_location(ast.Call(value, [], []), value), tables[0].scope)
 
 
 def _elements(expr: ast.expr) -> list[ast.expr]:

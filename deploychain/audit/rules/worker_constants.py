@@ -97,6 +97,7 @@ def _is_dataset(ctx: Context, cls: Scope) -> bool:
 def _transform_classes(ctx: Context) -> list[Scope]:
     """Classes of this file that are a step of a Compose for images from files, or a dataset's `transform`."""
     found: list[Scope] = []
+    datasets = _datasets(ctx)
     for call in ctx.symbols.calls:
         if last_name(call.func) in COMPOSES and call.args:
             made = [s.expr for s in steps(ctx, call) if isinstance(s.expr, ast.Call)]
@@ -106,8 +107,23 @@ def _transform_classes(ctx: Context) -> list[Scope]:
         else:
             given = keyword(call, "transform")
             names = [last_name(given.func)] if isinstance(given, ast.Call) else []
+            cls = ctx.symbols.classes.get(last_name(call.func))
+            if cls is not None and cls in datasets:  # Photos(rows, ToneNormalize())
+                names += _made(ctx, call)
         found += [ctx.symbols.classes[n] for n in names if n in ctx.symbols.classes]
     return found
+
+
+def _made(ctx: Context, call: ast.Call) -> Iterator[str]:
+    """The callable objects of this file, no modules, that a dataset is given."""
+    for given in (*call.args, *(k.value for k in call.keywords)):
+        for ref in ctx.symbols.resolve(given, ctx.symbols.scope(call)):
+            made = ref.expr
+            cls = ctx.symbols.classes.get(last_name(made.func)) if isinstance(made, ast.Call) else None
+            if cls is None or ctx.is_module_class(cls):
+                continue
+            if any(isinstance(s, ast.FunctionDef) and s.name == "__call__" for s in cls.body):
+                yield cls.name
 
 
 def _names_read(cls: Scope) -> Iterator[str]:
