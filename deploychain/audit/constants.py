@@ -64,13 +64,13 @@ class Constants:
 
     def _setting(self, expr: ast.expr, scope: Scope, depth: int) -> Any:
         """The number or string that a configuration object holds unless a run is told otherwise."""
-        values = [
-            self.value(r.expr, r.scope, depth - 1) if r.expr is not expr else UNKNOWN
-            for r in self.symbols.resolve(expr, scope)
-        ]
-        if any(v is UNKNOWN or v is None or isinstance(v, bool) or v != values[0] for v in values):
-            return UNKNOWN
-        return values[0]
+        known: Any = UNKNOWN
+        for ref in self.symbols.resolve(expr, scope):
+            value = self.value(ref.expr, ref.scope, depth - 1) if ref.expr is not expr else UNKNOWN
+            if value is UNKNOWN or value is None or isinstance(value, bool) or known not in (UNKNOWN, value):
+                return UNKNOWN
+            known = value
+        return known
 
     def default(self, name: str, scope: Scope) -> ast.expr | None:
         """The expression that is the default of a parameter which this scope sees."""

@@ -85,6 +85,11 @@ class Context:
             return []
         return GraphBuilder(self.symbols, self.amp).graphs()
 
+    @property
+    def exhausted(self) -> bool:
+        """The names of the file were too many to follow."""
+        return "symbols" in self.__dict__ and self.symbols.exhausted
+
     def unfinished(self) -> list[int]:
         """Lines of the functions whose paths were too many: what was not found there may still be there."""
         made = self.__dict__.get("graphs", [])

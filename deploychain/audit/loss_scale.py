@@ -14,26 +14,31 @@ _LOGS = frozenset({"log2"})
 SCALER_NAME = re.compile(r"scaler$", re.IGNORECASE)
 
 
-def scale_read(ctx: Context, expr: ast.expr, scope: Scope, depth: int = 5) -> str:
-    """ "scale", "log2" (of the scale), or "" where the expression is neither."""
-    if depth == 0:
+def scale_read(ctx: Context, expr: ast.expr, scope: Scope, depth: int = 5, seen: set[int] | None = None) -> str:
+    """ "scale", "log2" (of the scale), or "" where the expression is neither.
+
+    `seen` holds what was looked at for this question: lists that are filled from each other have many ways round.
+    """
+    seen = set() if seen is None else seen
+    if depth == 0 or id(expr) in seen:
         return ""
+    seen.add(id(expr))
     if isinstance(expr, ast.NamedExpr):
-        return scale_read(ctx, expr.value, scope, depth - 1)
+        return scale_read(ctx, expr.value, scope, depth - 1, seen)
     if isinstance(expr, ast.Call):
         leaf = last_name(expr.func)
         inside = expr.args[0] if expr.args else expr.func.value if isinstance(expr.func, ast.Attribute) else None
         if leaf == "get_scale" and isinstance(expr.func, ast.Attribute):
             return "scale" if is_scaler(ctx, expr.func.value, scope) else ""
         if leaf in _SAME and inside is not None:
-            return scale_read(ctx, inside, scope, depth - 1)
+            return scale_read(ctx, inside, scope, depth - 1, seen)
         if leaf in _OF_MANY and inside is not None:
             many = inside.value if isinstance(inside, ast.Subscript) else inside  # `scales[-100:]`
-            return "scale" if _collected(ctx, many, depth) else ""
+            return "scale" if _collected(ctx, many, depth, seen) else ""
         if leaf in _LOGS and inside is not None:
-            return "log2" if scale_read(ctx, inside, scope, depth - 1) else ""
+            return "log2" if scale_read(ctx, inside, scope, depth - 1, seen) else ""
         for ref in ctx.symbols.resolve(expr, scope):
-            if ref.expr is not expr and (kind := scale_read(ctx, ref.expr, ref.scope, depth - 1)):
+            if ref.expr is not expr and (kind := scale_read(ctx, ref.expr, ref.scope, depth - 1, seen)):
                 return kind
         return ""
     if isinstance(expr, ast.Attribute) and expr.attr == "_scale":
@@ -46,11 +51,11 @@ def scale_read(ctx: Context, expr: ast.expr, scope: Scope, depth: int = 5) -> st
                     return "scale"
     if isinstance(expr, ast.Subscript) and isinstance(expr.slice, ast.Constant):  # `stats["scale"]`
         for ref in ctx.symbols.resolve(expr, scope):
-            if ref.expr is not expr and (kind := scale_read(ctx, ref.expr, ref.scope, depth - 1)):
+            if ref.expr is not expr and (kind := scale_read(ctx, ref.expr, ref.scope, depth - 1, seen)):
                 return kind
         return ""
     if isinstance(expr, ast.Attribute) and (method := _property(ctx, expr, scope)) is not None:
-        return next((k for v in returns(method) if (k := scale_read(ctx, v, method, depth - 1))), "")
+        return next((k for v in returns(method) if (k := scale_read(ctx, v, method, depth - 1, seen))), "")
     text = dotted(expr)
     if text is None:
         return ""
@@ -58,13 +63,13 @@ def scale_read(ctx: Context, expr: ast.expr, scope: Scope, depth: int = 5) -> st
         if binding.value is None or binding.place is not None:
             continue
         if binding.loop:
-            if _collected(ctx, binding.value, depth):
+            if _collected(ctx, binding.value, depth, seen):
                 return "scale"
-        elif kind := scale_read(ctx, binding.value, binding.scope, depth - 1):
+        elif kind := scale_read(ctx, binding.value, binding.scope, depth - 1, seen):
             return kind
     if isinstance(expr, ast.Name) and ctx.symbols.parameter_scope(text, scope) is not None:
         for ref in ctx.symbols.resolve(expr, scope):
-            if ref.expr is not expr and (kind := scale_read(ctx, ref.expr, ref.scope, depth - 1)):
+            if ref.expr is not expr and (kind := scale_read(ctx, ref.expr, ref.scope, depth - 1, seen)):
                 return kind
     return ""
 
@@ -95,14 +100,14 @@ def _amp_wrapper(call: ast.Call) -> bool:
     return bool(re.search(r"grad.?scaler|amp|native", last_name(call.func), re.IGNORECASE))
 
 
-def _collected(ctx: Context, expr: ast.expr, depth: int) -> bool:
+def _collected(ctx: Context, expr: ast.expr, depth: int, seen: set[int]) -> bool:
     """A list that scales are appended to."""
     text = dotted(expr)
     return text is not None and any(
         isinstance(c.func, ast.Attribute)
         and bool(c.args)
         and dotted(c.func.value) == text
-        and scale_read(ctx, c.args[0], s, depth - 1) != ""
+        and scale_read(ctx, c.args[0], s, depth - 1, seen) != ""
         for c, s in ctx.calls_named("append")
     )
 

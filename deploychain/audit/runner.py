@@ -113,6 +113,8 @@ def audit_source(source: Source, rules: Iterable[Rule]) -> FileResult:
                     kept.setdefault((finding.line, finding.column, finding.rule), finding)
         except RecursionError:
             problems.append(Problem(source.path, f"{rule.id} could not be checked: the code is nested too deeply"))
+    if context.exhausted:
+        problems.append(Problem(source.path, "too many names to follow them all: findings of this file may be missing"))
     for line in context.unfinished():
         problems.append(
             Problem(

@@ -29,6 +29,11 @@ from deploychain.audit.likely_classes import LikelyClasses
 from deploychain.audit.registries import Registries, entry_results
 from deploychain.audit.sources import Source
 
+# Functions that call each other with many arguments have more ways than can be followed. A question of real training
+# code takes under 100 steps, a file under 20,000.
+_PER_QUESTION = 600
+_PER_FILE = 100_000
+
 
 class Symbols(Index):
     """The index of one file, and what can be followed through it."""
@@ -40,6 +45,7 @@ class Symbols(Index):
         self._call_site_cache: dict[int, list[ast.Call]] = {}
         self._resolve_cache: dict[tuple[int, int], list[Ref]] = {}
         self._depth = 0
+        self._steps = self._all_steps = 0
         self.configs = Configs(self)
         self.likely = LikelyClasses(self)
         self.registries = Registries(self)
@@ -234,9 +240,18 @@ class Symbols(Index):
             return passed.pop() if len(passed) == 1 else (id(owner), text)
         return (id(bindings[0].scope if bindings else self.module), text)
 
+    @property
+    def exhausted(self) -> bool:
+        """So many names were followed that no more are: findings of this file may be missing."""
+        return self._all_steps > _PER_FILE
+
     def resolve(self, expr: ast.expr, scope: Scope, depth: int = 6, seen: frozenset[int] = frozenset()) -> list[Ref]:
         """What an expression may stand for: calls, constants, unresolved names. Never empty."""
-        if depth <= 0 or id(expr) in seen or self._depth > 40:
+        if not self._depth:
+            self._steps = 0
+        self._steps += 1
+        self._all_steps += 1
+        if depth <= 0 or id(expr) in seen or self._depth > 40 or self._steps > _PER_QUESTION or self.exhausted:
             return [Ref(expr, scope)]
         key = (id(expr), id(scope))
         if not seen and key in self._resolve_cache:
@@ -246,6 +261,8 @@ class Symbols(Index):
             found = self._resolve(expr, scope, depth, seen)
         finally:
             self._depth -= 1
+        if len(found) > 1:  # several ways to the same expression
+            found = list({(id(r.expr), id(r.scope)): r for r in found}.values())
         if not seen and self._depth == 0:
             self._resolve_cache[key] = found
         return found
