@@ -61,6 +61,11 @@ class Dispatch:
             return Frame(cls if cls is not None and inner.owner in self.symbols.bases(cls) else None)
         return Frame(inner.owner)
 
+    def is_empty_override(self, function: Scope, frame: Frame) -> bool:
+        """A subclass has it in place of a method that takes part in training, and nothing of that is in it."""
+        above = list(self.symbols.bases(function.owner))[1:] if function.owner is frame.concrete else []
+        return function not in self.functions and _over(self.symbols, function, above, self.functions)
+
     def rounds(self, loop: ast.stmt, scope: Scope, frame: Frame, said: Mapping[str, str]) -> list[Frame]:
         """The rounds of a loop over hooks: one for each that is known, or one for all; none for other loops."""
         if not isinstance(loop, ast.For) or not (name := self.lists.variable(loop)):

@@ -289,6 +289,8 @@ class EventReader:
     def key(self, expr: ast.expr, names: dict[str, str]) -> str:
         """A name for an object that is the same in callers and callees."""
         text = dotted(expr)
+        if text is None and isinstance(expr, ast.Call) and last_name(expr.func) == "super":
+            return names.get("self", "self")
         if text is None:
             return "*"
         head, _, rest = text.partition(".")

@@ -84,6 +84,7 @@ class _Build:
         self.returns.append([])
         end = self._function(self.root, {}, [(entry, ())])
         made = Graph(self.root, self.nodes, self.loop_kinds, self.around, cut=len(self.nodes) > _MAX_NODES)
+        made.concrete = self.frame.concrete
         if not made.cut and is_a_step(self.symbols, made):
             made.implied = True
             again = self._node(0, set(self.root.parameters) - {"self"})
@@ -147,10 +148,8 @@ class _Build:
                 frontier = self._expression(s.value, frontier, scope, names)
             self.returns[-1] += frontier
             return []
-        if isinstance(s, ast.Raise):
-            return []
-        if isinstance(s, ast.Break | ast.Continue):
-            left = self.breaks if isinstance(s, ast.Break) else self.continues
+        if isinstance(s, ast.Break | ast.Continue | ast.Raise):
+            left = {ast.Break: self.breaks, ast.Continue: self.continues}.get(type(s))
             if left:
                 left[-1] += frontier
             return []
@@ -243,7 +242,7 @@ class _Build:
         event = self.reader.of_call(call, scope, names) or self.reader.is_grad_argument(call, scope)
         if event is None:
             return frontier if inner is not None else self._hooks(call, frontier, scope, names)
-        if event.kind == "opaque" and inner is not None:
+        if inner is not None and (event.kind == "opaque" or self.dispatch.is_empty_override(inner, self.frame)):
             return frontier  # the file shows that function, and nothing happens in it
         node = self._node(call.lineno)
         node.events.append(event)

@@ -46,6 +46,7 @@ class Graph:
     left: int = _BUDGET
     cut: bool = False  # the function has more statements than a graph takes
     implied: bool = False  # one training step: the loop around it is in another file
+    concrete: Scope | None = None  # the class of `self` in the root
     _forgotten: dict[int, frozenset[str]] = field(default_factory=dict)
 
     @property

@@ -16,7 +16,7 @@ from deploychain.audit.paths import Graph, Node, search
 def check(ctx: Context) -> Iterator[Finding]:
     done: set[int] = set()
     for graph in ctx.graphs:
-        steps = graph.events("scaler-step")
+        steps = _steps(ctx, graph)
         keys = {e.key for _, e in steps} | {e.key for _, e in graph.events("optimizer-step")}
         own = {key: _own_backwards(graph, key, keys) for key in {e.key for _, e in steps}}
         for node, event in steps:
@@ -32,6 +32,8 @@ def check(ctx: Context) -> Iterator[Finding]:
             if path is not None and not (graph.implied and _cleared_elsewhere(ctx, graph, path.goal)):
                 done.add(id(event.node))
                 yield _missing(ctx, event, path.goal)
+            elif event.kind != "scaler-step":
+                continue
             elif (wiped := _wiped(graph, node, event, keys)) is not None and id(wiped.node) not in done:
                 done |= {id(event.node), id(wiped.node)}
                 yield ctx.finding(
@@ -42,13 +44,25 @@ def check(ctx: Context) -> Iterator[Finding]:
                 )  # fmt: skip
 
 
+def _steps(ctx: Context, graph: Graph) -> list[tuple[Node, Event]]:
+    """The steps of a GradScaler, also of the one that Fabric, Accelerate or Lightning has inside."""
+    inside = [e for _, e in graph.events("backward") if e.framework]
+    if not inside or not all(e.scaled is True for e in inside):
+        return graph.events("scaler-step")
+    return graph.events("scaler-step", "optimizer-step")
+
+
 def _missing(ctx: Context, event: Event, backward: Event) -> Finding:
-    name = ctx.str(event.node.args[0]) if isinstance(event.node, ast.Call) and event.node.args else "optimizer"
+    node = event.node
+    name = ctx.str(node.args[0]) if isinstance(node, ast.Call) and node.args else "optimizer"
+    if event.kind == "optimizer-step" and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        name = ctx.str(node.func.value)
+    update = f"{event.detail or 'scaler'}.update()\n" if event.kind == "scaler-step" else ""
     return ctx.finding(
         "R03", event.node, ERROR,
         f"no zero_grad for `{name}` between this step and the next backward (line {backward.node.lineno}): gradients of "
         "all iterations add up, and after one skipped step the inf stays in .grad and every later step is skipped",
-        f"{ctx.str(event.node)}\n{event.detail or 'scaler'}.update()\n{name}.zero_grad(set_to_none=True)",
+        f"{ctx.str(event.node)}\n{update}{name}.zero_grad(set_to_none=True)",
     )  # fmt: skip
 
 
@@ -95,14 +109,21 @@ def _related(a: str, b: str) -> bool:
 
 def _cleared_elsewhere(ctx: Context, graph: Graph, backward: Event) -> bool:
     """Of one training step alone: whoever runs it may zero the gradients, unless the step does it for another optimiser."""
-    if any(g.events("zero") for g in ctx.graphs if g is not graph):
+    if any(g.events("zero") and not _of_another_class(g, graph) for g in ctx.graphs if g.root is not graph.root):
         return True
-    if graph.events("zero"):
+    same = [g for g in ctx.graphs if g.root is graph.root]  # with `self` of the base class and of others
+    if any(g.events("zero") for g in same) or backward.framework == "Lightning":
         return False
     given = set(graph.root.parameters) - {"self"}
     names = {n.id for n in ast.walk(backward.node) if isinstance(n, ast.Name)}
     autocast = "autocast" in (ast.get_source_segment(ctx.text, graph.root.node) or "")
     return bool(names & given) or not autocast or backward.scope is not graph.root
+
+
+def _of_another_class(other: Graph, graph: Graph) -> bool:
+    """A method of a class that this step is not run by: the step of a base class as a subclass has it."""
+    variant = graph.concrete is not graph.root.owner
+    return variant and other.root.owner is not None and other.root.owner is not graph.concrete
 
 
 def _wiped(graph: Graph, node: Node, step: Event, keys: set[str]) -> Event | None:
@@ -172,5 +193,5 @@ RULE = Rule(
     bad="for x, y in loader:\n    scaler.scale(loss_of(x, y)).backward()\n    scaler.step(optimizer)\n    scaler.update()",
     good="for x, y in loader:\n    optimizer.zero_grad(set_to_none=True)\n    scaler.scale(loss_of(x, y)).backward()\n    ...",
     check=check,
-    trigger=r"scaler|Scaler",
+    trigger=r"scaler|Scaler|accelerat|fabric|Fabric|manual_backward",
 )

@@ -12,6 +12,7 @@ from deploychain.audit.events import Event
 from deploychain.audit.finding import Finding
 from deploychain.audit.paths import Graph, Path, search
 from deploychain.audit.rules.gradient_logs import only_logged
+from deploychain.audit.rules.parameter_owners import modules_of, other_parameters
 from deploychain.audit.values import words
 
 
@@ -54,14 +55,16 @@ def _by_parameters(ctx: Context, graph: Graph) -> Iterator[tuple[set[int], set[i
     """Clips of the same parameters, and the unscale_ calls that may be of these parameters."""
     groups: dict[tuple[frozenset[str], int], list[Event]] = {}
     for _, clip in graph.events("clip"):
-        groups.setdefault((frozenset(_modules(clip.node)), id(clip.scope)), []).append(clip)
+        groups.setdefault((frozenset(modules_of(clip.node)), id(clip.scope)), []).append(clip)
     for clips in groups.values():
-        unscales = [e for _, e in graph.events("unscale") if not _other_parameters(ctx, e, clips[0])]
+        unscales = [e for _, e in graph.events("unscale") if not other_parameters(ctx, e, clips[0])]
         yield {id(c) for c in clips}, {id(e) for e in unscales}
 
 
 def _finding(ctx: Context, graph: Graph, event: Event, clip: Event) -> Finding:
-    step = next((e for _, e in graph.events("scaler-step") if e.detail), None)
+    steps = [e for _, e in graph.events("scaler-step") if e.detail]
+    unscaled = {e.key for _, e in graph.events("unscale")}
+    step = next((e for e in steps if e.key not in unscaled), steps[0] if steps else None)
     scaler, optimizer = (step.detail, step.key) if step is not None else ("scaler", "optimizer")
     fix = f"{scaler}.unscale_({optimizer if optimizer != '*' else 'optimizer'})\n{ctx.str(clip.node)}"
     if event.framework == "accelerate":
@@ -81,35 +84,6 @@ def _finding(ctx: Context, graph: Graph, event: Event, clip: Event) -> Finding:
         f"`{clip.detail}` works on gradients that are still multiplied by the scale (65536 at the start): a "
         "maximum norm of 1 becomes 1/65536, so the updates all but vanish, and logged norms are off by the scale", fix,
     )  # fmt: skip
-
-
-def _other_parameters(ctx: Context, unscale: Event, clip: Event) -> bool:
-    """The unscaled optimiser surely holds other parameters than those that are clipped."""
-    clipped = _modules(clip.node)
-    if not clipped or not isinstance(unscale.node, ast.Call) or not unscale.node.args:
-        return False
-    refs = ctx.symbols.resolve(unscale.node.args[0], unscale.scope)
-    held: set[str] = set()
-    for ref in refs:
-        if not isinstance(ref.expr, ast.Call):
-            return False
-        names = _modules(ref.expr)
-        own = all(n.startswith("self.") for n in (*names, *clipped))
-        if not names or (ref.scope is not clip.scope and not own):
-            return False  # the names of two functions cannot be compared: `model` in __init__ is `self.model` here
-        held |= names
-    return not any(a == b or a.startswith(b + ".") or b.startswith(a + ".") for a in clipped for b in held)
-
-
-def _modules(node: ast.AST) -> set[str]:
-    """ "net" of every `net.parameters()` in an expression."""
-    found = set()
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.Attribute) and inner.attr in ("parameters", "named_parameters"):
-            text = dotted(inner.value)
-            if text is not None:
-                found.add(text)
-    return found
 
 
 def _lightning_hook(ctx: Context, done: set[int]) -> Iterator[Finding]:

@@ -1,0 +1,19 @@
+# expect: R07
+import torch
+def clip(t): torch.nn.utils.clip_grad_norm_(t.model.parameters(), 0.5)
+def log(t): print(t.scaler.get_scale())
+class Loop:
+    def __init__(self, model, opt, after=(clip, log)):
+        self.model, self.opt, self.loss = model.cuda(), opt, torch.nn.CrossEntropyLoss()
+        self.scaler = torch.amp.GradScaler("cuda")
+        self.after = after
+    def step(self, x, y):
+        self.opt.zero_grad(set_to_none=True)
+        with torch.autocast("cuda", dtype=torch.float16):
+            loss = self.loss(self.model(x), y)
+        self.scaler.scale(loss).backward()
+        for fn in self.after:
+            fn(self)
+        self.scaler.step(self.opt)
+        self.scaler.update()
+def build(model, opt): return Loop(model, opt, after=[log, clip])

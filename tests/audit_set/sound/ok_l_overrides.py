@@ -1,0 +1,34 @@
+import torch
+class Base:
+    def __init__(self, model, opt):
+        self.model, self.opt, self.loss = model.cuda(), opt, torch.nn.CrossEntropyLoss()
+        self.scaler = torch.amp.GradScaler("cuda")
+    def backward(self, loss): self.scaler.scale(loss).backward()
+    def clip(self):
+        self.scaler.unscale_(self.opt)
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+    def zero(self): self.opt.zero_grad(set_to_none=True)
+    def update(self):
+        self.scaler.step(self.opt)
+        self.scaler.update()
+    def train_step(self, x, y):
+        self.zero()
+        with torch.autocast('cuda', dtype=torch.float16):
+            loss = self.loss(self.model(x), y)
+        self.backward(loss)
+        self.clip()
+        self.update()
+class Plain(Base):
+    def zero(self): self.model.zero_grad(set_to_none=True)
+class Retain(Base):
+    def backward(self, loss): self.scaler.scale(loss).backward(retain_graph=True)
+class Full(Base):
+    def backward(self, loss): loss.backward()
+    def clip(self): torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+    def update(self): self.opt.step()
+class Logged(Base):
+    def clip(self):
+        super().clip()
+        print(sum(p.grad.norm() for p in self.model.parameters()))
+class NoClip(Base):
+    def clip(self): pass
