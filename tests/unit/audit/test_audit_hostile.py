@@ -141,3 +141,15 @@ SETTINGS = HEAD + "import torch.onnx\nS = dict(opset_version=13, dynamo=True)\n"
 def test_settings_in_a_dictionary_count_only_where_nothing_changes_it(change: str, found: list[str]) -> None:
     report = audit_text(SETTINGS + change + "torch.onnx.export(model, (x,), 'm.onnx', **S)\n")
     assert [f.rule for f in report.findings] == found
+
+
+def test_functions_that_all_call_each_other_are_followed_no_further_than_the_limit() -> None:
+    # 24 functions that hand 3 arguments to each of 8 others: there are 8**n ways of n steps
+    lines = ["import torch", "scaler = torch.amp.GradScaler('cuda')"]
+    for i in range(1, 25):
+        lines += [f"def f{i}(a, b, c):", "    if scaler.get_scale() < a:", "        scaler.update(b)"]
+        lines += [f"    c = f{(i + k) % 24 + 1}(b, c, f{(i * k) % 24 + 1}(a, b, c))" for k in range(1, 9)]
+        lines += ["    with torch.autocast('cuda', dtype=a):", "        loss = torch.nn.functional.cross_entropy(b, c)"]
+        lines += ["    scaler.scale(loss).backward()", "    scaler.step(b)", "    scaler.update()", "    return c"]
+    report = audit_text("\n".join(lines) + "\n", "many.py")  # it ends: without a limit it took hours
+    assert "too many names to follow them all: findings of this file may be missing" in [p.text for p in report.problems]
