@@ -82,6 +82,7 @@ class Amp:
         """Certain or very likely a GradScaler: constructed as one, or named and used as one with unknown origin."""
         key = (id(expr), id(scope))
         if key not in self._scalers:
+            self.symbols.kept.append(expr)
             self._scalers[key] = self._is_scaler(expr, scope)
         return self._scalers[key]
 

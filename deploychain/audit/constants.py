@@ -16,13 +16,24 @@ class Constants:
 
     def __init__(self, symbols: Symbols) -> None:
         self.symbols = symbols
+        self._values: dict[tuple[int, int, int], Any] = {}
+        self._of_parameter: dict[tuple[int, str, int], Any] = {}
+        self._default_cache: dict[int, dict[str, ast.expr | None]] = {}
 
     def value(self, expr: ast.expr | None, scope: Scope, depth: int = 4) -> Any:
         """The Python value of a literal expression (numbers, strings, containers, names bound once to those)."""
-        if expr is None or depth <= 0:
-            return UNKNOWN
         if isinstance(expr, ast.Constant):
             return expr.value
+        if expr is None or depth <= 0:
+            return UNKNOWN
+        key = (id(expr), id(scope), depth)
+        if key not in self._values:
+            self.symbols.kept.append(expr)
+            self._values[key] = UNKNOWN  # what depends on itself is not known
+            self._values[key] = self._value(expr, scope, depth)
+        return self._values[key]
+
+    def _value(self, expr: ast.expr, scope: Scope, depth: int) -> Any:
         if isinstance(expr, ast.UnaryOp) and isinstance(expr.op, ast.USub | ast.UAdd | ast.Not):
             value = self.value(expr.operand, scope, depth)
             if value is UNKNOWN:
@@ -78,6 +89,12 @@ class Constants:
         return self._defaults(function).get(name) if function is not None else None
 
     def _defaults(self, function: Scope) -> dict[str, ast.expr | None]:
+        if id(function) not in self._default_cache:
+            self._default_cache[id(function)] = self._find_defaults(function)
+        return self._default_cache[id(function)]
+
+    @staticmethod
+    def _find_defaults(function: Scope) -> dict[str, ast.expr | None]:
         if not isinstance(function.node, ast.FunctionDef | ast.AsyncFunctionDef):
             return {}
         arguments = function.node.args
@@ -94,6 +111,13 @@ class Constants:
 
     def _default(self, function: Scope, name: str, depth: int) -> Any:
         """A parameter's default, but only where no call in the file says otherwise."""
+        key = (id(function), name, depth)
+        if key not in self._of_parameter:
+            self._of_parameter[key] = UNKNOWN  # what depends on itself is not known
+            self._of_parameter[key] = self._find_default(function, name, depth)
+        return self._of_parameter[key]
+
+    def _find_default(self, function: Scope, name: str, depth: int) -> Any:
         values = self._defaults(function)
         sites = self.symbols.call_sites(function)
         if function.name == "__init__" and function.owner is not None:

@@ -32,6 +32,7 @@ class Registries:
         if isinstance(func, ast.Attribute) and func.attr not in _BUILD:
             return []
         if id(call) not in self._made:
+            self.symbols.kept.append(call)
             self._made[id(call)] = []
             self._made[id(call)] = self._constructions(call, scope)
         return self._made[id(call)]

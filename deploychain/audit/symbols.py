@@ -44,6 +44,7 @@ class Symbols(Index):
         self._class_cache: dict[tuple[int, int], Scope | None] = {}
         self._call_site_cache: dict[int, list[ast.Call]] = {}
         self._resolve_cache: dict[tuple[int, int], list[Ref]] = {}
+        self.kept: list[ast.AST] = []  # nodes made on the way: a cache is by id, which must not be given again
         self._depth = 0
         self._steps = self._all_steps = 0
         self.configs = Configs(self)
@@ -60,6 +61,7 @@ class Symbols(Index):
         scope = scope or self.scope(expr)
         key = (id(expr), id(scope))
         if key not in self._qual_cache:
+            self.kept.append(expr)
             self._qual_cache[key] = self._qual(expr, scope, depth)
         return self._qual_cache[key]
 
@@ -131,6 +133,7 @@ class Symbols(Index):
         """The class of this file that an expression is an instance of, where that is clear."""
         key = (id(expr), id(scope))
         if key not in self._class_cache:
+            self.kept.append(expr)
             self._class_cache[key] = None  # what depends on itself is not clear
             self._class_cache[key] = self._instance_class(expr, scope)
         return self._class_cache[key]
@@ -264,6 +267,7 @@ class Symbols(Index):
         if len(found) > 1:  # several ways to the same expression
             found = list({(id(r.expr), id(r.scope)): r for r in found}.values())
         if not seen and self._depth == 0:
+            self.kept.append(expr)
             self._resolve_cache[key] = found
         return found
 
@@ -337,7 +341,7 @@ class Symbols(Index):
         """`LOSSES["bce"]` of a dict, or of an nn.ModuleDict made from one."""
         key = expr.slice.value if isinstance(expr.slice, ast.Constant) else None
         if isinstance(expr.slice, ast.Name | ast.Attribute | ast.Subscript | ast.Call) and depth > 2:
-            key = self.const(expr.slice, scope, 3)  # `LOSSES[args.loss]` with the default of the argument
+            key = self.const(expr.slice, scope, 2)  # `LOSSES[args.loss]` with the default of the argument
         base = expr.value
         if isinstance(base, ast.Call) and last_name(base.func) == "ModuleDict" and base.args:
             base = base.args[0]
