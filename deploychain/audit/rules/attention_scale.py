@@ -154,22 +154,25 @@ def _followed_by_softmax(ctx: Context, node: ast.AST, scope: Scope, depth: int =
     return False
 
 
-def _is_part(ctx: Context, node: ast.AST, value: ast.expr, scope: Scope, depth: int = 4) -> bool:
+def _is_part(ctx: Context, node: ast.AST, value: ast.expr, scope: Scope) -> bool:
     """Of the value itself: `x / scale + bias`, not of an argument of another module."""
-    place: ast.AST | None = value
-    while isinstance(place, ast.Call) and isinstance(place.func, ast.Attribute) and place is not node:
-        place = place.func.value
-    if place is node:
-        return True
-    if isinstance(place, ast.BinOp):
-        sides = [place.left, place.right]
-    elif isinstance(place, ast.Name) and depth:
-        sides = [b.value for b in ctx.symbols.bindings(place.id, scope) if b.value is not None and not b.loop]
-        if isinstance(node, ast.AugAssign) and dotted(node.target) == place.id:
+    parts: list[ast.expr] = [value]
+    followed: set[str] = set()
+    while parts:
+        part = parts.pop()
+        while isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part is not node:
+            part = part.func.value
+        if part is node:
             return True
-    else:
-        return False
-    return any(_is_part(ctx, node, side, scope, depth - 1) for side in sides if side is not value)
+        if isinstance(part, ast.BinOp):
+            parts += [part.left, part.right]
+        elif isinstance(part, ast.Name) and part.id not in followed:
+            followed.add(part.id)
+            if isinstance(node, ast.AugAssign) and dotted(node.target) == part.id:
+                return True
+            bound = ctx.symbols.bindings(part.id, scope)
+            parts += [b.value for b in bound if b.value is not None and b.scope is scope and not b.loop]
+    return False
 
 
 def _tamed(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
