@@ -41,6 +41,10 @@ _CONFIG_NAME = re.compile(r"conf|cfg|args|param|setting", re.IGNORECASE)
 _SCHEDULER_NAME = re.compile(r"sched|(^|_)lr_?s(_|$)|warmup|plateau", re.IGNORECASE)
 
 
+# Expressions that can stand for an object that was made elsewhere.
+_HOLDERS = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.IfExp, ast.BoolOp, ast.NamedExpr, ast.Await)
+
+
 class Amp:
     """AMP objects of one file."""
 
@@ -80,6 +84,8 @@ class Amp:
 
     def is_scaler(self, expr: ast.expr, scope: Scope) -> bool:
         """Certain or very likely a GradScaler: constructed as one, or named and used as one with unknown origin."""
+        if not isinstance(expr, _HOLDERS):
+            return False
         key = (id(expr), id(scope))
         if key not in self._scalers:
             self.symbols.kept.append(expr)
@@ -87,10 +93,12 @@ class Amp:
         return self._scalers[key]
 
     def _is_scaler(self, expr: ast.expr, scope: Scope) -> bool:
+        text = dotted(expr)
+        if not self.scaler_calls and text not in self._uses:
+            return False  # most files make none
         refs = self.symbols.resolve(expr, scope)
         if any(self.is_scaler_call(r.expr, r.scope) for r in refs):
             return True
-        text = dotted(expr)
         if text is None or text not in self._uses:
             return False
         return all(not isinstance(ref.expr, ast.Call) for ref in refs)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from deploychain.audit.amp import Amp
 from deploychain.audit.astnames import Scope, last_name
@@ -57,7 +58,25 @@ class Rule:
     bad: str
     good: str
     check: Callable[[Context], Iterator[Finding]] | None = None
-    trigger: str = ""  # a regular expression that any file with a finding matches: most files need no analysis
+    # A regular expression, or a test, that any file with a finding passes: most files need no analysis.
+    trigger: str | Callable[[str], bool] = ""
+
+
+@cache
+def mentioned(trigger: str | Callable[[str], bool]) -> Callable[[str], bool]:
+    """The test of a trigger. Alternatives that are plain words are looked for with `in`: ten times faster."""
+    if callable(trigger):
+        return trigger
+    words: list[str] = []
+    patterns: list[str] = []
+    for part in re.split(r"\|(?![^(]*(?<!\\)\))", trigger):  # at every | that is not inside a group
+        plain = re.sub(r"\\([^\w\s])", r"\1", part)
+        if re.escape(plain).replace("\\-", "-") == part.replace("\\-", "-"):
+            words.append(plain)
+        else:
+            patterns.append(part)
+    search = re.compile("|".join(patterns)).search if patterns else None
+    return lambda text: any(word in text for word in words) or (search is not None and search(text) is not None)
 
 
 class Context:

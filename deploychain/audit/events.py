@@ -93,7 +93,7 @@ class EventReader:
         if _ZERO_NAME.search(leaf):
             return Event("zero", "*", call, scope)
         # A function that this file does not show and that gets the scaler may do any of it.
-        if any(self.amp.is_scaler(a, scope) for a in self._arguments(call)) and leaf not in _HARMLESS:
+        if leaf not in _HARMLESS and any(self.amp.is_scaler(a, scope) for a in self._arguments(call)):
             return Event("opaque", "*", call, scope)
         text = dotted(func)
         if (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,7 +11,7 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
-from deploychain.audit.context import Context, Rule
+from deploychain.audit.context import Context, Rule, mentioned
 from deploychain.audit.finding import AuditReport, Finding, Problem
 from deploychain.audit.rules import load_rules
 from deploychain.audit.settings import AuditSettings
@@ -95,7 +94,7 @@ def audit_source(source: Source, rules: Iterable[Rule]) -> FileResult:
     """(findings, how many were switched off by comments, problems) of one parsed file."""
     if not any(word in source.text for word in _RELEVANT):
         return [], 0, list(_useless_comments(source))
-    rules = [r for r in rules if r.check is not None and re.search(r.trigger, source.text)]
+    rules = [r for r in rules if r.check is not None and mentioned(r.trigger)(source.text)]
     if not rules:
         return [], 0, list(_useless_comments(source))
     context = Context(source)

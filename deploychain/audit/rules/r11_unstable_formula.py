@@ -60,7 +60,7 @@ def _quotient(ctx: Context, node: ast.AST, scope: Scope) -> tuple[ast.expr, ast.
 
 def _softmax(ctx: Context, node: ast.AST, scope: Scope, top: ast.expr, below: ast.expr) -> Iterator[Finding]:
     """exp(x) / exp(x).sum(), exp(a) / (exp(a) + exp(b)), (e^x - e^-x) / (e^x + e^-x): inf / inf"""
-    over = [x for x in exponents(ctx, top, scope) if not bounded(ctx, x, scope)]
+    over = [x for x in exponents(ctx, top, scope) if not bounded(ctx, x, scope) and not _logarithm(x)]
     if not over or not reduces(ctx, below, scope):
         return
     under = [x for x in exponents(ctx, below, scope) if not bounded(ctx, x, scope)]
@@ -73,6 +73,12 @@ def _softmax(ctx: Context, node: ast.AST, scope: Scope, top: ast.expr, below: as
         "float32), and inf/inf is NaN",
         f"torch.softmax({x}, dim=-1)",
     )  # fmt: skip
+
+
+def _logarithm(exponent: ast.expr) -> bool:
+    """exp(log_dt), exp(self.logvar): a quantity that is kept as its logarithm, and no score."""
+    name = last_name(exponent.operand if isinstance(exponent, ast.UnaryOp) else exponent)
+    return name.startswith(("log", "ln_")) and not name.startswith("logit")
 
 
 def _related(ctx: Context, over: list[ast.expr], under: list[ast.expr], scope: Scope) -> bool:
@@ -109,7 +115,11 @@ def _log(ctx: Context, call: ast.Call, scope: Scope) -> Iterator[Finding]:
         added = isinstance(latest(ctx, inside, scope).expr, ast.BinOp)
         loose = [x for x in found if not bounded(ctx, x, scope) or (added and _plain_minus(ctx, x, scope))]
         if loose and not (added and _chosen(ctx, call)):
-            yield _overflow(ctx, call, loose[0], softplus=added and len(found) == 1)
+            top = latest(ctx, inside, scope).expr
+            if len(found) == 1 and isinstance(top, ast.BinOp) and isinstance(top.op, ast.Sub):
+                yield _inverse_softplus(ctx, call, loose[0])
+            else:
+                yield _overflow(ctx, call, loose[0], softplus=added and len(found) == 1)
         return
     if _one_minus_probability(ctx, latest(ctx, inside, scope).expr, scope):
         yield _log_one_minus(ctx, call)
@@ -180,6 +190,15 @@ def _log_of(ctx: Context, call: ast.Call, kind: str, of: ast.expr) -> Finding:
         "R11", call, WARNING,
         f"log of a sigmoid: sigmoid is 0 from {x} < -17 in float16 (-104 in float32), and the log is -inf",
         f"torch.nn.functional.logsigmoid({x})",
+    )  # fmt: skip
+
+
+def _inverse_softplus(ctx: Context, call: ast.Call, of: ast.expr) -> Finding:
+    x = ctx.str(of)
+    return ctx.finding(
+        "R11", call, WARNING,
+        f"log(exp({x}) - 1) overflows from {x} > 11.1 in float16 and > 88.7 in float32, and its gradient is NaN",
+        f"y + torch.log(-torch.expm1(-y))  # with y = {x}",
     )  # fmt: skip
 
 

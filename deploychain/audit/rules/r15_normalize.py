@@ -363,6 +363,22 @@ def _after_to_tensor(ctx: Context, wanted: object) -> str | None:
     return None
 
 
+def _mentioned(text: str) -> bool:
+    if any(word in text for word in ("Normalize", "Lambda(", "Dataset)", "Compose(")):
+        return True
+    low = text.lower()
+    return bool(
+        ("normali" in text and _NORMALISE.search(text))
+        or ("mean" in low and (_LESS_MEAN.search(low) or ("std" in low and _PAIR.search(low))))
+        or _LESS_MU.search(low)
+    )
+
+
+_NORMALISE = re.compile(r"normali[sz]e\w*\(")
+_LESS_MEAN = re.compile(r"(?:-=?|sub_?\(|subtract\(\w+,)\s*[\w.]*mean")
+_LESS_MU = re.compile(r"(?:-=?|sub_?\(|subtract\(\w+,)\s*(?:\w+\.)*mu?\b")
+_PAIR = re.compile(r"mean\b.{0,60}\bstd\b")
+
 RULE = Rule(
     id="R15",
     name="normalize-input",
@@ -378,8 +394,5 @@ RULE = Rule(
     bad="x = to_tensor(img).half()\nx = normalize(x)",
     good="x = normalize(to_tensor(img))",
     check=check,
-    trigger=(
-        r"Normalize|normali[sz]e\w*\(|(?i:(?:-=?|sub_?\(|subtract\(\w+,)\s*[\w.]*(?:mean|\bmu\b|\bm\b))|"
-        r"(?i:mean\b.{0,60}\bstd\b)|Lambda\(|Dataset\)|Compose\("
-    ),
+    trigger=_mentioned,
 )

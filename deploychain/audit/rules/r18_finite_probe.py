@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from deploychain.audit.astnames import Scope, last_name, returns
-from deploychain.audit.context import ERROR, WARNING, Context, Rule
+from deploychain.audit.context import ERROR, WARNING, Context, Rule, mentioned
 from deploychain.audit.finding import Finding
 
 _TESTS = frozenset({"isnan", "isinf", "isfinite"})
@@ -37,7 +37,7 @@ _LARGEST = frozenset({"max", "amax", "abs", "aminmax", "norm"})
 
 
 def check(ctx: Context) -> Iterator[Finding]:
-    if not re.search(RULE.trigger, ctx.text):
+    if not mentioned(RULE.trigger)(ctx.text):
         return
     names = [ctx.symbols.qual(c.func) or "" for c in ctx.symbols.calls]
     exported = any(n.startswith(_EXPORTS) for n in names)
@@ -245,6 +245,24 @@ def _switches(test: ast.expr) -> bool:
     return False
 
 
+def _mentioned(text: str) -> bool:
+    if any(word in text for word in ("isnan", "isinf", "isfinite", "65504")):
+        return True
+    if "finfo(" in text and _FINFO_MAX.search(text):
+        return True
+    for found in _SAME_TWICE.finditer(text):  # `y != y`
+        name = found[1]
+        start = found.start() - 1 - len(name)
+        if text[start : found.start()] == f"{name} " and not (
+            start > 0 and (text[start - 1].isalnum() or text[start - 1] == "_")
+        ):
+            return True
+    return False
+
+
+_FINFO_MAX = re.compile(r"finfo\([^)]*\)\.max")
+_SAME_TWICE = re.compile(r"[!=]= (\w+)\b")
+
 RULE = Rule(
     id="R18",
     name="finite-probe",
@@ -260,5 +278,5 @@ RULE = Rule(
     bad="def forward(self, x):\n    y = self.net(x)\n    assert not torch.isnan(y).any()\n    return y",
     good="with deploychain.monitor(model, optimizer, scaler) as m:\n    ...",
     check=check,
-    trigger=r"isnan|isinf|isfinite|finfo\([^)]*\)\.max|65504|\b(\w+) [!=]= \1\b",
+    trigger=_mentioned,
 )

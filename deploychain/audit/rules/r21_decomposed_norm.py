@@ -217,5 +217,5 @@ RULE = Rule(
     bad='torch.onnx.export(model.half(), x, "m.onnx", opset_version=13)',
     good='torch.onnx.export(model, x, "m.onnx", opset_version=17, dynamo=False)  # then convert with pinned norms',
     check=check,
-    trigger=r"\bhalf\b|float16|fp16|FP16",
+    trigger=r"half|float16|fp16|FP16",
 )
