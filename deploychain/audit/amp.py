@@ -307,7 +307,15 @@ class Amp:
 
     def _of_a_model(self, expr: ast.expr, scope: Scope) -> bool:
         """`net.dtype`, `next(net.parameters()).dtype`: what the weights have, and no setting of the run."""
-        for ref in self.symbols.resolve(expr, scope):
+        refs = self.symbols.resolve(expr, scope)
+        if isinstance(expr, ast.Attribute) and expr.attr == "dtype" and len(refs) > 1:
+            # `before = net.dtype; net.dtype = torch.float32; ...; net.dtype = before`
+            kinds = {_DTYPES.get(self.symbols.qual(r.expr, r.scope) or "") for r in refs}
+            leaf = last_name(expr.value)
+            return (
+                not kinds & {"fp16", "bf16"} and leaf != "self" and runs_a_model(leaf) and not _CONFIG_NAME.search(leaf)
+            )
+        for ref in refs:
             holder = ref.expr.value if isinstance(ref.expr, ast.Attribute) and ref.expr.attr == "dtype" else None
             if isinstance(holder, ast.Call):
                 holder = holder.args[0] if last_name(holder.func) == "next" and holder.args else None
