@@ -110,8 +110,10 @@ def reduces(ctx: Context, expr: ast.expr, scope: Scope, depth: int = 8) -> bool:
     if operand(ctx, e, scope, *REDUCERS) is not None:
         return True
     if isinstance(e, ast.BinOp):
-        if isinstance(e.op, ast.Add | ast.Sub) and exponents(ctx, e, scope):
+        if isinstance(e.op, ast.Add) and exponents(ctx, e, scope):
             return True
+        if isinstance(e.op, ast.Sub):  # exp(x) - 1 is no sum of exponentials
+            return bool(exponents(ctx, e.left, scope)) and bool(exponents(ctx, e.right, scope))
         return reduces(ctx, e.left, scope, depth - 1) or reduces(ctx, e.right, scope, depth - 1)
     inner = operand(ctx, e, scope, "clamp", "clamp_min", "add", "mul")
     return inner is not None and reduces(ctx, inner, scope, depth - 1)

@@ -111,12 +111,13 @@ def _log(ctx: Context, call: ast.Call, scope: Scope) -> Iterator[Finding]:
         yield _log_of(ctx, call, *made)
         return
     found = [x for x in exponents(ctx, inside, scope) if not never_positive(ctx, x, scope)]
-    if found and reduces(ctx, inside, scope) and not _is_quotient(ctx, inside, scope):
-        added = isinstance(latest(ctx, inside, scope).expr, ast.BinOp)
+    top = latest(ctx, inside, scope).expr
+    less = isinstance(top, ast.BinOp) and isinstance(top.op, ast.Sub)  # log(exp(x) - 1), the inverse of softplus
+    if found and (less or reduces(ctx, inside, scope)) and not _is_quotient(ctx, inside, scope):
+        added = isinstance(top, ast.BinOp)
         loose = [x for x in found if not bounded(ctx, x, scope) or (added and _plain_minus(ctx, x, scope))]
         if loose and not (added and _chosen(ctx, call)):
-            top = latest(ctx, inside, scope).expr
-            if len(found) == 1 and isinstance(top, ast.BinOp) and isinstance(top.op, ast.Sub):
+            if less and len(found) == 1:
                 yield _inverse_softplus(ctx, call, loose[0])
             else:
                 yield _overflow(ctx, call, loose[0], softplus=added and len(found) == 1)

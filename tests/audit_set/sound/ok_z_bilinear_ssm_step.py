@@ -16,6 +16,10 @@ class DiagonalSSM(nn.Module):
         r = r * dt[:, None]
         return r[:-1] - r[:-1] * r[-1:] / (1 + r[-1:])
 
+    def hold(self, b):
+        da = -self.a_real.exp() * self.log_dt.exp()[:, None]
+        return b * da * da.exp() / (da.exp() - 1.0)
+
 
 def train(model, loader, optimizer, scaler):
     for v, omega, y in loader:
