@@ -23,6 +23,7 @@ from deploychain.audit.astnames import (
 )
 from deploychain.audit.configs import Configs, annotation_name
 from deploychain.audit.constants import Constants
+from deploychain.audit.identities import Identities
 from deploychain.audit.index import Index
 from deploychain.audit.keywords import write_out_keywords, write_out_partials
 from deploychain.audit.likely_classes import LikelyClasses
@@ -53,6 +54,7 @@ class Symbols(Index):
         self.constants = Constants(self)
         self.const = self.constants.value
         self.default = self.constants.default
+        self.identity = Identities(self).of
         write_out_partials(self)
         write_out_keywords(self)
 
@@ -200,48 +202,6 @@ class Symbols(Index):
             elif isinstance(call.func, ast.Attribute) and self.local_function(call.func, self.scope(call)) is function:
                 sites.append(call)
         return sites
-
-    def identity(self, expr: ast.expr, scope: Scope, depth: int = 6) -> tuple[int, str] | None:
-        """One key for all names of one object: through aliases, `self`, arguments and functions that return them."""
-        expr = strip_module_calls(expr)
-        if isinstance(expr, ast.Call):
-            function = self.local_function(expr.func, scope)
-            for value in returns(function) if function is not None and depth else ():
-                name = dotted(strip_module_calls(value))
-                given = argument_for(expr, function, name) if function is not None and name else None
-                if given is not None:
-                    return self.identity(given, scope, depth - 1)
-            return None
-        text = dotted(expr)
-        if text is None or not depth:
-            return None
-        if isinstance(expr, ast.Attribute):
-            own = text.startswith("self.")
-            cls = self._class_of(scope) if own else self.instance_class(expr.value, scope)
-            return (id(cls), text if own else f"self.{expr.attr}") if cls is not None else (id(self.module), text)
-        function = self.parameter_scope(text, scope)
-        if function is not None:
-            given_by = {
-                self.identity(given, self.scope(call), depth - 1)
-                for call in self.call_sites(function)[:8]
-                if (given := argument_for(call, function, text)) is not None
-            }
-            return given_by.pop() if len(given_by) == 1 else (id(function), text)
-        bindings = self.bindings(text, scope)
-        made = [b for b in bindings if b.value is not None and dotted(strip_module_calls(b.value)) != text]
-        if len(made) == 1 and made[0].value is not None and made[0].place is None and not made[0].loop:
-            other = self.identity(made[0].value, made[0].scope, depth - 1)
-            if other is not None:
-                return other
-        owner = next((b.scope for b in bindings), None) if not made else None
-        if owner is not None and text in owner.parameters:  # `model = model.float()` of a parameter
-            passed = {
-                self.identity(given, self.scope(call), depth - 1)
-                for call in self.call_sites(owner)[:8]
-                if (given := argument_for(call, owner, text)) is not None
-            }
-            return passed.pop() if len(passed) == 1 else (id(owner), text)
-        return (id(bindings[0].scope if bindings else self.module), text)
 
     @property
     def exhausted(self) -> bool:
