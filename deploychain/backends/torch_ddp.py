@@ -48,6 +48,11 @@ def join() -> Ranks:
     return current()
 
 
+def wait_for_all() -> None:
+    """Wait until every process has come so far: none then closes what another still reads."""
+    dist.barrier()
+
+
 def leave() -> None:
     """Leave the group, if there is one."""
     if dist.is_available() and dist.is_initialized():

@@ -32,6 +32,7 @@ def main(job_file: str) -> int:
     try:
         torch_ddp.join()
         train(job)
+        torch_ddp.wait_for_all()
         torch_ddp.leave()
     except Exception as error:
         file = job.task.file if job.task is not None else None
@@ -49,4 +50,9 @@ def _lost_peer(error: Exception) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    code = main(sys.argv[1])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Everything is on disk. The interpreter's own end may meet a communication thread that still runs, and then aborts
+    # ("terminate called without an active exception"), which torchrun takes for a failed training.
+    os._exit(code)
