@@ -35,7 +35,9 @@ def run(job: Job[TrainSettings]) -> StageResult:
         if job.settings.processes not in (1, ranks.world):
             job.note(f"torchrun started {ranks.world} processes; `processes: {job.settings.processes}` is not used")
         try:
-            return _result(train(job), job.out)
+            log = train(job)
+            torch_ddp.wait_for_all()
+            return _result(log, job.out)
         finally:
             torch_ddp.leave()
     if job.settings.processes > 1:
@@ -61,6 +63,7 @@ def announce(job: Job[Any] | None) -> None:
     torch_ddp.join()
     torch_ddp.broadcast_text(None if job is None else json.dumps(dump_job(job)))
     if job is None:
+        torch_ddp.wait_for_all()
         torch_ddp.leave()
 
 
@@ -73,6 +76,7 @@ def follow() -> None:
         text = torch_ddp.broadcast_text(None)
         if text is not None:
             train(restore_job(json.loads(text)))
+        torch_ddp.wait_for_all()
     finally:
         torch_ddp.leave()
 
