@@ -102,13 +102,6 @@ def _python(software: Software) -> Check:
     return Check("python", Status.OK, software.python)
 
 
-# x86: conversion, vectors, INT8 dot products, BF16 and FP16 arithmetic; then the same of Arm.
-_CPU_FLAGS = (
-    *("f16c", "avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "avx512_fp16", "amx_bf16", "amx_fp16"),
-    *("fphp", "asimdhp", "bf16", "i8mm"),
-)
-
-
 def _processor(machine: Machine) -> Check:
     wanted = (
         "f16c",

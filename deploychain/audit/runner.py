@@ -160,8 +160,3 @@ def _in_cell(source: Source, finding: Finding) -> Finding:
         f"cell {cell}: {finding.message}",
         finding.fix,
     )
-
-
-def iter_rules() -> Iterator[Rule]:
-    """Every rule, in order."""
-    yield from load_rules().values()

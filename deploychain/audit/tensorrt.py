@@ -188,10 +188,6 @@ class Release:
                 return False
         return self.strong is True
 
-    def known_older(self, node: ast.AST) -> bool:
-        """Surely TensorRT 10 or before, or decided where this runs."""
-        return self.strong is False or any(self._side(b) is not None for b, _ in self._branches(node))
-
     def _branches(self, node: ast.AST) -> Iterator[tuple[ast.expr, bool]]:
         """The tests around a node, and whether it runs where they hold."""
         parent = self.symbols.parent.get(node)

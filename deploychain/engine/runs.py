@@ -31,7 +31,6 @@ _RTX = re.compile(r"TensorRT-RTX|In JIT build, strongly typed")
 _TASK = re.compile(r"(TASK_BEGIN|TASK_END|TASK_ABORT)")
 _WITHHELD = "The e2e network timing is not reported since it is inaccurate"
 _MAX_KEYS, _MAX_VALUE, _MAX_WARNINGS = 400, 2000, 200
-_LAYER_LIST = "affected-weights"
 
 
 class RunBuilder:
