@@ -245,12 +245,12 @@ class Amp:
             if text and text.rpartition(".")[2] in ("amp_autocast", "autocast_ctx", "autocast_context", "autocast"):
                 return Region("?", "?", None, expr)
             return None
-        call, extra = self._unwrap_partial(expr, scope)
+        call = _without_partial(expr)
         if isinstance(call.func, ast.Attribute) and call.func.attr == "enter_context" and call.args:
             return self.region(call.args[0], scope)
         name = self.symbols.qual(call.func, scope)
         if name in AUTOCASTS:
-            return self._autocast(call, name, scope, extra)
+            return self._autocast(call, name, scope)
         if isinstance(call.func, ast.Attribute) and call.func.attr == "autocast" and name is None:
             base = self.framework.kind(call.func.value, scope)
             if base:
@@ -262,32 +262,21 @@ class Amp:
         if text and "autocast" in text.rpartition(".")[2].lower() and name is None:
             for ref in self.symbols.resolve(call.func, scope):
                 if isinstance(ref.expr, ast.Call):
-                    inner, merged = self._unwrap_partial(ref.expr, ref.scope)
+                    inner = _without_partial(ref.expr)
                     inner_name = self.symbols.qual(inner.func, ref.scope)
                     if inner_name in AUTOCASTS:
-                        made = self._autocast(inner, inner_name, ref.scope, merged)
+                        made = self._autocast(inner, inner_name, ref.scope)
                         return Region(made.device, made.dtype, made.enabled and None, expr)
                     if last_name(inner.func) == "partial" and inner.args:
                         target = self.symbols.qual(inner.args[0], ref.scope)
                         if target in AUTOCASTS:
-                            made = self._autocast(inner, target, ref.scope, (), skip=1)
+                            made = self._autocast(inner, target, ref.scope, skip=1)
                             several = len(self.symbols.bindings(text, scope)) > 1
                             return Region(made.device, made.dtype, None if several else made.enabled, expr)
             return Region("?", "?", None, expr)
         return None
 
-    def _unwrap_partial(self, call: ast.Call, scope: Scope) -> tuple[ast.Call, tuple[ast.keyword, ...]]:
-        """`partial(autocast, dtype=...)()` -> the inner call and nothing else to know."""
-        if isinstance(call.func, ast.Call) and last_name(call.func.func) == "partial" and call.func.args:
-            made = ast.Call(
-                func=call.func.args[0], args=call.func.args[1:] + call.args, keywords=call.func.keywords + call.keywords
-            )
-            return ast.copy_location(made, call), ()
-        return call, ()
-
-    def _autocast(
-        self, call: ast.Call, name: str, scope: Scope, extra: tuple[ast.keyword, ...], skip: int = 0
-    ) -> Region:
+    def _autocast(self, call: ast.Call, name: str, scope: Scope, skip: int = 0) -> Region:
         args = call.args[skip:]
         device = {"torch.cuda.amp.autocast": "cuda", "torch.cpu.amp.autocast": "cpu"}.get(name)
         dtype_index = 1
@@ -379,3 +368,12 @@ class Amp:
         """By its own name, or by that of the collection that it comes from."""
         texts = [dotted(e) or "" for e in (expr, *(r.expr for r in refs))]
         return any(pattern.search(t.rpartition(".")[2]) for t in texts if t)
+
+
+def _without_partial(call: ast.Call) -> ast.Call:
+    """`partial(autocast, dtype=...)("cuda")` -> `autocast("cuda", dtype=...)`."""
+    made = call.func
+    if not (isinstance(made, ast.Call) and last_name(made.func) == "partial" and made.args):
+        return call
+    written = ast.Call(made.args[0], made.args[1:] + call.args, made.keywords + call.keywords)
+    return ast.copy_location(written, call)

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from deploychain.audit.astnames import Scope, last_name, returns
-from deploychain.audit.context import ERROR, WARNING, Context, Rule, mentioned
+from deploychain.audit.context import ERROR, WARNING, Context, Rule
 from deploychain.audit.finding import Finding
 
 _TESTS = frozenset({"isnan", "isinf", "isfinite"})
@@ -37,8 +37,6 @@ _LARGEST = frozenset({"max", "amax", "abs", "aminmax", "norm"})
 
 
 def check(ctx: Context) -> Iterator[Finding]:
-    if not mentioned(RULE.trigger)(ctx.text):
-        return
     names = [ctx.symbols.qual(c.func) or "" for c in ctx.symbols.calls]
     exported = any(n.startswith(_EXPORTS) for n in names)
     strict = any(n.startswith(_STRICT) for n in names) or ".to_onnx(" in ctx.text

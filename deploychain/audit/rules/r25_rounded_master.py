@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from deploychain.audit.astnames import SELF_RETURNING, Scope, dotted, keyword, last_name, strip_module_calls
 from deploychain.audit.batchnorm import BatchNorms
-from deploychain.audit.context import WARNING, Context, Rule, mentioned
+from deploychain.audit.context import WARNING, Context, Rule
 from deploychain.audit.finding import Finding
 from deploychain.audit.rules.half_roundtrips import (
     handed_over,
@@ -36,8 +36,6 @@ _CASTS = frozenset({"half", "float", "double", "to", "type", "apply"})
 
 
 def check(ctx: Context) -> Iterator[Finding]:
-    if not mentioned(RULE.trigger)(ctx.text):
-        return
     done: set[int] = set()
     yield from _chains(ctx, done)
     yield from _walked(ctx, done)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from deploychain.audit.astnames import Scope, keyword, last_name
 from deploychain.audit.batchnorm import NORMS, BatchNorms, names_batchnorm, tested_for
-from deploychain.audit.context import WARNING, Context, Rule, mentioned
+from deploychain.audit.context import WARNING, Context, Rule
 from deploychain.audit.finding import Finding
 from deploychain.audit.rules.half_statistics import halved_statistics, is_half
 
@@ -31,8 +31,6 @@ _FOLDS = (
 
 
 def check(ctx: Context) -> Iterator[Finding]:
-    if not mentioned(RULE.trigger)(ctx.text):
-        return
     norms = BatchNorms(ctx.symbols)
     restored = _restored(ctx)
     lines: set[int] = set()

@@ -3,10 +3,12 @@
 # ruff: noqa: E501
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from deploychain.audit.context import mentioned
 from deploychain.audit.finding import Severity
 from deploychain.audit.rules import load_rules
 from deploychain.audit.runner import audit_paths, audit_text
@@ -188,3 +190,12 @@ def f(model, x):
 def test_eps_limit_is_2_to_the_minus_25(eps: str, found: bool) -> None:
     text = f"import torch\ndef f(x):\n    h = x.half()\n    return h / (h.abs().max() + {eps})\n"
     assert bool([f for f in audit_text(text).findings if f.rule == "R09"]) is found
+
+
+def test_a_trigger_asked_word_by_word_answers_as_the_whole_expression() -> None:
+    texts = [file.read_text(encoding="utf-8") for file in sorted(PLANTED.parent.rglob("*.py"))[::5]]
+    for rule in load_rules().values():
+        if isinstance(rule.trigger, str) and rule.check is not None:
+            said = [mentioned(rule.trigger)(text) for text in texts]
+            assert said == [re.search(rule.trigger, text) is not None for text in texts], rule.id
+            assert any(said) and not mentioned(rule.trigger)("x = 1\n"), rule.id
