@@ -15,6 +15,8 @@ import deploychain
 from deploychain.errors import StageError
 
 _POLL_SECONDS = 0.05
+# A killed process ends when it is next scheduled, or when the driver call it is in returns.
+_GONE_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,28 @@ def watch(
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+            _wait_until_gone(process.pid)
         return Ended(process.returncode, timed_out, time.monotonic() - start, peak)
+
+
+def _wait_until_gone(group: int) -> None:
+    """Wait until no process of a killed group runs on: a build that follows would share its memory."""
+    deadline = time.monotonic() + _GONE_SECONDS
+    while _has_running(group) and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
+
+
+def _has_running(group: int) -> bool:
+    """Whether a process of the group still runs: a zombie, not yet reaped, holds nothing. False without /proc."""
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            # After the name in brackets: state, parent, process group (proc_pid_stat(5)).
+            state, _, of_group = path.read_text(errors="replace").rpartition(")")[2].split()[:3]
+        except (OSError, ValueError):  # it ended while we looked
+            continue
+        if int(of_group) == group and state not in "ZX":
+            return True
+    return False
 
 
 def package_environment() -> dict[str, str]:

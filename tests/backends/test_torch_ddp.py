@@ -158,10 +158,13 @@ def test_workers_end_when_the_parent_is_killed(tmp_path: Path) -> None:
     finally:
         os.kill(child.pid, signal.SIGKILL)
         child.wait()
-    time.sleep(3)  # torchrun's own shutdown
-    before = index.read_text()
-    time.sleep(1)
-    assert index.read_text() == before  # nobody trains on
+    wait_for(lambda: unchanged_for(index, 2.0))  # nobody trains on, once torchrun has shut down
+
+
+def unchanged_for(path: Path, seconds: float) -> bool:
+    before = path.read_text()
+    time.sleep(seconds)
+    return path.read_text() == before
 
 
 def wait_for(condition: Any, seconds: float = 120) -> None:

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from deploychain.errors import StageError
-from deploychain.process import watch
+from deploychain.process import _has_running, watch
 
 PYTHON = sys.executable
 
@@ -35,11 +36,19 @@ def test_children_left_behind_are_ended(tmp_path: Path) -> None:
     )
     ended = watch([PYTHON, "-c", code], tmp_path / "log", timeout=60, folder=tmp_path)
     assert ended.status == 0
-    pid = int((tmp_path / "log").read_text())
-    deadline = time.monotonic() + 10
-    while alive(pid) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not alive(pid)
+    assert not alive(int((tmp_path / "log").read_text()))
+
+
+def test_a_group_with_a_running_child_is_seen_and_one_of_zombies_is_not() -> None:
+    child = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    try:
+        assert _has_running(child.pid)
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # ended and not reaped
+        assert not _has_running(child.pid)
+    finally:
+        child.kill()
+        child.wait()
 
 
 def test_interruption_ends_the_program(tmp_path: Path) -> None:
@@ -63,8 +72,17 @@ def test_a_shells_status_names_the_signal_too(tmp_path: Path, status: int, name:
 
 
 def test_memory_is_seen(tmp_path: Path) -> None:
-    code = "import time; x = bytearray(200 << 20); x[::4096] = b'x' * len(x[::4096]); time.sleep(0.5)"
-    ended = watch([PYTHON, "-c", code], tmp_path / "log", timeout=60, folder=tmp_path)
+    seen = tmp_path / "seen"
+    code = (
+        "import os, time; x = bytearray(200 << 20); x[::4096] = b'x' * len(x[::4096])\n"
+        "while not os.path.exists('seen'): time.sleep(0.02)"
+    )
+
+    def look(_elapsed: float, memory: int) -> None:
+        if memory > 200:
+            seen.touch()
+
+    ended = watch([PYTHON, "-c", code], tmp_path / "log", timeout=60, folder=tmp_path, on_tick=look)
     assert ended.status == 0 and ended.peak_mib > 200
 
 
