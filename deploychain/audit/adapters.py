@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from deploychain.audit.astnames import Scope, dotted, last_name, strip_module_calls
 from deploychain.audit.context import Context
+from deploychain.audit.tree import walk
 
 _ADDS = re.compile(
     r"^(add_adapters?|add_module|inject_adapter\w*|get_peft_model|apply_lora|inject_lora\w*|add_lora\w*)$"
@@ -90,7 +91,7 @@ def _looped(ctx: Context, name: ast.Name, scope: Scope) -> Iterator[tuple[ast.ex
 
 def _is_parameter(ctx: Context, name: str, scope: Scope) -> bool:
     return any(
-        b.loop and b.value is not None and any(last_name(n) in _LISTS for n in ast.walk(b.value))
+        b.loop and b.value is not None and any(last_name(n) in _LISTS for n in walk(b.value))
         for b in ctx.symbols.bindings(name, scope)
     )
 
@@ -135,7 +136,7 @@ def _adds(ctx: Context, node: ast.Call | ast.Assign, model: str, scope: Scope) -
 
 
 def _layers_set(ctx: Context, function: Scope) -> Iterator[bool]:
-    for node in ast.walk(function.node):
+    for node in walk(function.node):
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
             yield any(isinstance(t, ast.Attribute) for t in node.targets) and last_name(node.value.func)[:1].isupper()
         elif isinstance(node, ast.Call):
@@ -155,7 +156,7 @@ def _within(ctx: Context, target: ast.expr, model: str, scope: Scope, itself: bo
     if not isinstance(base, ast.Name):
         return False
     return any(
-        b.loop and b.value is not None and any(dotted(n) == model for n in ast.walk(b.value))
+        b.loop and b.value is not None and any(dotted(n) == model for n in walk(b.value))
         for b in ctx.symbols.bindings(base.id, scope)
     )
 
@@ -165,5 +166,5 @@ def _may_upcast(ctx: Context, call: ast.Call, scope: Scope) -> bool:
         return True
     function = ctx.symbols.local_function(call.func, scope)
     return function is not None and any(
-        isinstance(n, ast.Call) and _cast(ctx, n, ctx.symbols.scope(n)) == "fp32" for n in ast.walk(function.node)
+        isinstance(n, ast.Call) and _cast(ctx, n, ctx.symbols.scope(n)) == "fp32" for n in walk(function.node)
     )

@@ -9,6 +9,7 @@ from deploychain.audit.astnames import Ref, Scope, dotted, keyword, last_name
 from deploychain.audit.elements import elements
 from deploychain.audit.frameworks import Frameworks, Region
 from deploychain.audit.symbols import Symbols
+from deploychain.audit.tree import walk
 from deploychain.audit.values import runs_a_model
 
 PLAIN_SCALERS = frozenset({"torch.cuda.amp.GradScaler", "torch.amp.GradScaler", "torch.cpu.amp.GradScaler"})
@@ -234,7 +235,7 @@ class Amp:
         return [
             made
             for block in self.symbols.nodes(ast.With, ast.AsyncWith)
-            if self.symbols.scope(block) is function and any(isinstance(n, ast.Yield) for n in ast.walk(block))
+            if self.symbols.scope(block) is function and any(isinstance(n, ast.Yield) for n in walk(block))
             for item in block.items
             if (made := self.region(item.context_expr, function)) is not None
         ]

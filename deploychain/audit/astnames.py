@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from deploychain.audit.tree import children
+
 UNKNOWN = object()
 
 # One name for each thing that torch offers under several.
@@ -205,7 +207,7 @@ def returns(function: Scope) -> list[ast.expr]:
         if isinstance(node, ast.Return) and node.value is not None:
             found.append(node.value)
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
-            stack.extend(ast.iter_child_nodes(node))
+            stack.extend(children(node))
     found.sort(key=lambda e: e.lineno)
     function.returned = found
     return found
@@ -277,4 +279,4 @@ def children_in_order(node: ast.AST) -> Iterable[ast.AST]:
         return [*node.generators, node.key, node.value]
     if isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp):
         return [*node.generators, node.elt]
-    return ast.iter_child_nodes(node)
+    return children(node)

@@ -16,6 +16,7 @@ from deploychain.audit.astnames import (
     strip_module_calls,
 )
 from deploychain.audit.symbols import Symbols
+from deploychain.audit.tree import children, walk
 
 NORMS = frozenset(
     {
@@ -205,7 +206,7 @@ class BatchNorms:
         arg = (k.arg or "").lower()
         if "norm" not in arg and arg not in ("use_bn", "bn", "with_bn"):
             return False
-        if any(isinstance(n, ast.Attribute | ast.Name) and last_name(n) in NORMS for n in ast.walk(k.value)):
+        if any(isinstance(n, ast.Attribute | ast.Name) and last_name(n) in NORMS for n in walk(k.value)):
             return True
         value = self.symbols.const(k.value, scope)
         if isinstance(value, str):
@@ -284,7 +285,7 @@ class BatchNorms:
             elif isinstance(node, ast.AnnAssign):
                 stack += [node.value] if node.value is not None else []
                 continue
-            stack += list(ast.iter_child_nodes(node))[::-1]
+            stack += list(children(node))[::-1]
         return None
 
     def _value_of(self, node: ast.Name, seen: set[str]) -> list[ast.AST]:
@@ -339,14 +340,14 @@ _SAYS = re.compile(r"BatchNorm|batch_?norm|running_|^\.?bn\d?\.?$")
 def names_batchnorm(test: ast.AST, symbols: Symbols) -> bool:
     """A test that says BatchNorm, itself or by a tuple of classes that it names."""
     parts: list[ast.AST] = [test]
-    for node in ast.walk(test):
+    for node in walk(test):
         if isinstance(node, ast.Call) and last_name(node.func) == "isinstance" and len(node.args) == 2:
             parts += [r.expr for r in symbols.resolve(node.args[1], symbols.scope(node)) if r.expr is not node.args[1]]
     return any(
         (isinstance(n, ast.Name | ast.Attribute) and last_name(n) in NORMS)
         or (isinstance(n, ast.Constant) and isinstance(n.value, str) and _SAYS.search(n.value) is not None)
         for part in parts
-        for n in ast.walk(part)
+        for n in walk(part)
     )
 
 
@@ -358,7 +359,7 @@ def tested_for(test: ast.AST, symbols: Symbols) -> bool | None:
     if isinstance(test, ast.BoolOp):
         found = [f for f in (tested_for(v, symbols) for v in test.values) if f is not None]
         return None if not found else any(found) if isinstance(test.op, ast.Or) else all(found)
-    asks = any(isinstance(n, ast.Call) and last_name(n.func) in ("isinstance", "type") for n in ast.walk(test))
+    asks = any(isinstance(n, ast.Call) and last_name(n.func) in ("isinstance", "type") for n in walk(test))
     if not names_batchnorm(test, symbols):
         return False if asks else None
     negated = isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.NotIn | ast.IsNot | ast.NotEq)

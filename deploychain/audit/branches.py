@@ -6,6 +6,7 @@ import ast
 
 from deploychain.audit.amp import Amp
 from deploychain.audit.astnames import Scope, last_name
+from deploychain.audit.tree import walk
 
 
 def taken(amp: Amp, node: ast.AST) -> bool | None:
@@ -50,5 +51,5 @@ def holds(amp: Amp, test: ast.expr, scope: Scope) -> bool | None:
 
 def _about_layers(test: ast.expr) -> bool:
     """`if not isinstance(layer, nn.BatchNorm2d)`: some of the layers are made half."""
-    called = {last_name(n.func) for n in ast.walk(test) if isinstance(n, ast.Call)}
+    called = {last_name(n.func) for n in walk(test) if isinstance(n, ast.Call)}
     return bool(called) and called <= {"isinstance", "type", "len", "list", "parameters"} and "isinstance" in called

@@ -8,6 +8,7 @@ import re
 from deploychain.audit.astnames import Scope, dotted
 from deploychain.audit.paths import Guard
 from deploychain.audit.symbols import Symbols
+from deploychain.audit.tree import walk
 
 _AMP = re.compile(
     r"amp|fp_?16|half|scaler|mixed|precision|enabled|cuda|autocast|device|deepspeed|engine|apex", re.IGNORECASE
@@ -33,9 +34,7 @@ def about_skip(test: ast.expr, symbols: Symbols, scope: Scope) -> bool:
 
 def periodic(test: ast.expr, symbols: Symbols, scope: Scope) -> bool:
     """`(i + 1) % accum == 0`, as it is or by name: true in some iterations and false in others of one run."""
-    return any(
-        isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod) for n in ast.walk(written_out(test, symbols, scope))
-    )
+    return any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod) for n in walk(written_out(test, symbols, scope)))
 
 
 def written_out(test: ast.expr, symbols: Symbols, scope: Scope) -> ast.expr:

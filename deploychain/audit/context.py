@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -85,6 +85,14 @@ class Context:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.text = source.text
+        self._says: dict[re.Pattern[str], bool] = {}
+
+    def says(self, pattern: re.Pattern[str]) -> bool:
+        """Whether the text of the file has a match; rules ask it of one call after the other."""
+        known = self._says.get(pattern)
+        if known is None:
+            known = self._says[pattern] = pattern.search(self.text) is not None
+        return known
 
     @cached_property
     def lines(self) -> list[str]:
@@ -146,17 +154,34 @@ class Context:
 
     def calls(self, *names: str) -> Iterator[tuple[ast.Call, Scope]]:
         """Calls whose canonical name is one of these."""
-        wanted = set(names)
-        for call in self.symbols.calls:
-            if self.symbols.qual(call.func) in wanted:
-                yield call, self.symbols.scope(call)
+        for call in self._in_order(self._by_qual, names):
+            yield call, self.symbols.scope(call)
 
     def calls_named(self, *leaves: str) -> Iterator[tuple[ast.Call, Scope]]:
         """Calls whose last name is one of these (as written, or as it was imported), whatever it belongs to."""
-        wanted = set(leaves)
-        for call in self.symbols.calls:
-            if last_name(call.func) in wanted or (self.symbols.qual(call.func) or "").rpartition(".")[2] in wanted:
-                yield call, self.symbols.scope(call)
+        for call in self._in_order(self._by_leaf, leaves):
+            yield call, self.symbols.scope(call)
+
+    @cached_property
+    def _by_qual(self) -> dict[str, list[int]]:
+        """Canonical name -> places in `symbols.calls`."""
+        found: dict[str, list[int]] = {}
+        for place, call in enumerate(self.symbols.calls):
+            found.setdefault(self.symbols.qual(call.func) or "", []).append(place)
+        return found
+
+    @cached_property
+    def _by_leaf(self) -> dict[str, list[int]]:
+        """Last name, as written and as imported -> places in `symbols.calls`."""
+        found: dict[str, list[int]] = {}
+        for place, call in enumerate(self.symbols.calls):
+            for leaf in {last_name(call.func), (self.symbols.qual(call.func) or "").rpartition(".")[2]}:
+                found.setdefault(leaf, []).append(place)
+        return found
+
+    def _in_order(self, table: dict[str, list[int]], names: Iterable[str]) -> list[ast.Call]:
+        places = {place for name in names if name for place in table.get(name, ())}
+        return [self.symbols.calls[place] for place in sorted(places)]
 
     def is_module_class(self, scope: Scope) -> bool:
         """A class of this file that is a torch module (by a base that is one, or is named like one)."""

@@ -11,6 +11,7 @@ from deploychain.audit.callees import runs
 from deploychain.audit.hooks import HookLists, method_of, unordered
 from deploychain.audit.symbols import Symbols
 from deploychain.audit.training_functions import TrainingFunctions
+from deploychain.audit.tree import walk
 
 _MOST_VARIANTS = 8
 
@@ -74,7 +75,7 @@ class Dispatch:
         every = [list(self.symbols.bases(m)) if m.is_class else [m] for m in members]
         if any(f in group or f.owner in group for group in every for f in self.functions.scopes):
             return [frame.pinned(name, m) for m in members]
-        calls = (n for s in loop.body for n in ast.walk(s) if isinstance(n, ast.Call))
+        calls = (n for s in loop.body for n in walk(s) if isinstance(n, ast.Call))
         one = any(f in self.functions for c in calls for f in unordered(self.symbols, c, scope, said))
         return [frame] if one else []
 
@@ -108,7 +109,7 @@ def _reached(symbols: Symbols, cls: Scope, method: Scope) -> list[Scope]:
     found: list[Scope] = []
     queue = [method]
     while queue:
-        for node in ast.walk(queue.pop().node):
+        for node in walk(queue.pop().node):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is_self(node.func.value):
                 inner = method_of(symbols, cls, node.func.attr)
                 if inner is not None and inner not in found:

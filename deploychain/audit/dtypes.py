@@ -14,6 +14,7 @@ from deploychain.audit.astnames import Scope, dotted, keyword, last_name, strip_
 from deploychain.audit.exprtypes import ExpressionTypes
 from deploychain.audit.frameworks import Region
 from deploychain.audit.symbols import Symbols
+from deploychain.audit.tree import children, walk
 from deploychain.audit.values import (
     UNKNOWN_VALUE,
     Seen,
@@ -162,7 +163,7 @@ class DtypeWalk(ExpressionTypes):
             for case in s.cases:
                 self._body(case.body)
         else:
-            for child in ast.iter_child_nodes(s):
+            for child in children(s):
                 if isinstance(child, ast.expr):
                     self._value(child)
 
@@ -256,8 +257,8 @@ def _leaves(body: list[ast.stmt]) -> bool:
 def _reads_first(body: list[ast.stmt], names: set[str]) -> bool:
     """One of the names is read in the body before it is given a value there."""
     for statement in body:
-        for node in ast.walk(statement):
+        for node in walk(statement):
             if isinstance(node, ast.Name) and node.id in names and isinstance(node.ctx, ast.Load):
                 return True
-        names = names - {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        names = names - {n.id for n in walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     return False

@@ -12,6 +12,7 @@ from deploychain.audit.astnames import Ref, Scope, dotted, last_name
 from deploychain.audit.callees import callees
 from deploychain.audit.gradients import FUNCTIONS, READS, Gradients, linear, mentions_grad, touches_grad
 from deploychain.audit.symbols import Symbols
+from deploychain.audit.tree import walk
 from deploychain.audit.values import words
 
 _CLIP_NAME = re.compile(
@@ -221,7 +222,7 @@ class EventReader:
         unknown = False
         for ref in self.symbols.resolve(expr, scope):
             inside = ref.expr
-            for node in ast.walk(inside):
+            for node in walk(inside):
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                     if node.func.attr in ("scale", "get_scale") and self.amp.is_scaler(node.func.value, ref.scope):
                         state = self.amp.scaler_state(node.func.value, ref.scope)
@@ -236,7 +237,7 @@ class EventReader:
         for binding in self.symbols.bindings(dotted(expr) or "", scope):
             if binding.loop and binding.value is not None:
                 for ref in self.symbols.resolve(binding.value, binding.scope):
-                    if any(isinstance(n, ast.Attribute) and n.attr == "scale" for n in ast.walk(ref.expr)):
+                    if any(isinstance(n, ast.Attribute) and n.attr == "scale" for n in walk(ref.expr)):
                         return True
         return None if unknown else False
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from deploychain.audit.astnames import UNKNOWN, Ref, Scope, keyword, last_name, returns
 from deploychain.audit.symbols import Symbols
 from deploychain.audit.tables import value_of
+from deploychain.audit.tree import walk
 from deploychain.audit.variants import View, viewed, views
 
 _EXPORTERS = frozenset({"torch.onnx.export", "torch.onnx.utils.export"})
@@ -65,7 +66,7 @@ class Export:
             written, given = self.written(name), self.given(name)
             if written is None or (given is not None and given.expr is not written):
                 continue
-            for name_in_it in (p.id for p in ast.walk(written) if isinstance(p, ast.Name)):
+            for name_in_it in (p.id for p in walk(written) if isinstance(p, ast.Name)):
                 bindings = self.symbols.bindings(name_in_it, self.scope)
                 if any(b.scope is not self.symbols.module for b in bindings):
                     return False

@@ -9,6 +9,7 @@ import ast
 
 from deploychain.audit.astnames import Ref, dotted, last_name
 from deploychain.audit.calltypes import CallTypes
+from deploychain.audit.tree import children, walk
 from deploychain.audit.values import FP32, INTEGER_NAME, NOT_TENSORS, OTHER, SCALAR, UNKNOWN_VALUE, Value, join, promote
 
 _OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**", ast.MatMult: "@"}
@@ -80,7 +81,7 @@ class ExpressionTypes(CallTypes):
         if isinstance(e, ast.IfExp):
             self._value(e.test)
             arms = [self._value(e.body), self._value(e.orelse)]
-            asks = any(isinstance(n, ast.Call) and last_name(n.func) in _KINDS for n in ast.walk(e.test))
+            asks = any(isinstance(n, ast.Call) and last_name(n.func) in _KINDS for n in walk(e.test))
             return FP32 if asks and any(a.dtype == "fp32" for a in arms) else join(arms)
         if isinstance(e, ast.NamedExpr):
             value = self._value(e.value)
@@ -99,7 +100,7 @@ class ExpressionTypes(CallTypes):
                 self._iterate(generator.target, generator.iter)
             self._value(e.key)
             return self._value(e.value)
-        for child in ast.iter_child_nodes(e):
+        for child in children(e):
             if isinstance(child, ast.expr):
                 self._value(child)
         return UNKNOWN_VALUE

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from deploychain.audit.astnames import UNKNOWN, Ref, Scope, last_name, returns, strip_module_calls
 from deploychain.audit.context import Context
+from deploychain.audit.tree import children, walk
 from deploychain.audit.values import LOWER_LAYERS, words
 
 REDUCERS = words("sum nansum mean cumsum")
@@ -52,7 +53,7 @@ def latest(ctx: Context, expr: ast.expr, scope: Scope) -> Ref:
         value = b.value
         if value is None or b.loop or b.place is not None or b.scope is not scope or value.lineno > expr.lineno:
             continue
-        if any(n is expr for n in ast.walk(value)) or (best is not None and value.lineno < best.lineno):
+        if any(n is expr for n in walk(value)) or (best is not None and value.lineno < best.lineno):
             continue
         best = value
     return Ref(best if best is not None else expr, scope)
@@ -158,7 +159,7 @@ def _walk(ctx: Context, expr: ast.expr, scope: Scope) -> Iterator[ast.AST]:
             if names and all(n in LOWER_LAYERS for n in names):
                 continue
         yield node
-        stack.extend(ast.iter_child_nodes(node))
+        stack.extend(children(node))
 
 
 def _factor(ctx: Context, node: ast.BinOp, scope: Scope) -> float:
@@ -193,7 +194,7 @@ def never_positive(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
     made = latest(ctx, expr, scope).expr
     if not _negative(made):
         return False
-    for node in ast.walk(made):
+    for node in walk(made):
         if isinstance(node, ast.Call) and last_name(node.func) in _POSITIVE:
             return True
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):

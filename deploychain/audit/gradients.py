@@ -7,6 +7,7 @@ import re
 
 from deploychain.audit.astnames import Scope, dotted, last_name
 from deploychain.audit.symbols import Symbols
+from deploychain.audit.tree import children, walk
 from deploychain.audit.values import words
 
 _PARAMETER_NAMES = frozenset({"p", "param", "params", "parameter", "w", "weight", "v", "par"})
@@ -94,7 +95,7 @@ class Gradients:
                     and n.attr in ("parameters", "named_parameters", "param_groups", "trainable_parameters")
                 )
                 or (isinstance(n, ast.Name | ast.Attribute) and _OF_PARAMETERS.search(last_name(n)))
-                for n in ast.walk(binding.value)
+                for n in walk(binding.value)
             )
             for binding in self.symbols.bindings(text, scope)
         )
@@ -148,18 +149,18 @@ def mentions_grad(expr: ast.AST) -> bool:
             continue
         if isinstance(node, ast.Attribute) and node.attr == "grad":
             return True
-        stack += ast.iter_child_nodes(node)
+        stack += children(node)
     return False
 
 
 def touches_grad(expr: ast.expr) -> bool:
-    return any(isinstance(n, ast.Attribute) and n.attr == "grad" for n in ast.walk(expr))
+    return any(isinstance(n, ast.Attribute) and n.attr == "grad" for n in walk(expr))
 
 
 def linear(expr: ast.expr) -> bool:
     """A multiple of a gradient, or a copy of it."""
     if isinstance(expr, ast.BinOp) and isinstance(expr.op, ast.Mult | ast.Div):
-        return not any(isinstance(n, ast.Call) and last_name(n.func) in READS for n in ast.walk(expr))
+        return not any(isinstance(n, ast.Call) and last_name(n.func) in READS for n in walk(expr))
     if isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute):
         return expr.func.attr in _LINEAR
     return isinstance(expr, ast.Attribute)

@@ -14,6 +14,7 @@ from deploychain.audit.adapters import frozen_modules, halved_adapters
 from deploychain.audit.astnames import Ref, Scope, argument_for, dotted, keyword, last_name, returns, strip_module_calls
 from deploychain.audit.branches import taken
 from deploychain.audit.context import Context
+from deploychain.audit.tree import walk
 
 _CASTS = frozenset({"half", "float", "double", "bfloat16", "to", "type"})
 _FIXED = {"half": "fp16", "float": "fp32", "double": "fp32", "bfloat16": "bf16"}
@@ -29,7 +30,7 @@ _GROWN = re.compile(r"get_peft_model|add_adapter|LoraConfig|inject_adapter|\blor
 
 def optimizers(ctx: Context) -> Iterator[ast.Call]:
     """Constructions of optimisers, of torch and of packages that leave the parameters as they are."""
-    if _ANY_OPTIMIZER.search(ctx.text) is None:
+    if not ctx.says(_ANY_OPTIMIZER):
         return
     for call in ctx.symbols.calls:
         name = ctx.symbols.qual(call.func) or ""
@@ -48,12 +49,12 @@ def trained_dtype(ctx: Context, optimizer: ast.Call) -> tuple[str, ast.AST] | No
     given = [*optimizer.args, *(k.value for k in optimizer.keywords if k.arg in ("params", "model", None))]
     whole = last_name(optimizer.func).startswith("create_optimizer")
     modules = finder.modules(given, scope, whole)
-    if "requires_grad" in ctx.text or _GROWN.search(ctx.text):
+    if "requires_grad" in ctx.text or ctx.says(_GROWN):
         for text in dict.fromkeys(dotted(strip_module_calls(m.expr)) for m in modules):
             cast = halved_adapters(ctx, optimizer, text) if text is not None else None
             if cast is not None:
                 return "fp16", cast
-    if _GROWN.search(ctx.text):
+    if ctx.says(_GROWN):
         return None  # what is trained was added to a frozen half model
     found = [finder.dtype(ref) for ref in modules]
     if not modules:
@@ -83,7 +84,7 @@ class _Finder:
             if whole and isinstance(expr, ast.Name | ast.Attribute):
                 found.append(Ref(expr, where))
             copied = _copied(expr)
-            for node in ast.walk(expr):
+            for node in walk(expr):
                 if node in copied:
                     continue
                 if isinstance(node, ast.Call):
@@ -123,12 +124,12 @@ class _Finder:
                 yield binding.value, binding.scope
         for call, where in self.ctx.calls_named("append", "extend"):
             holder = call.func.value if isinstance(call.func, ast.Attribute) else call
-            if where is scope and call.args and any(dotted(n) == text for n in ast.walk(holder)):
+            if where is scope and call.args and any(dotted(n) == text for n in walk(holder)):
                 yield call.args[0], where
         function = self.symbols.parameter_scope(text, scope)
         for site in self.symbols.call_sites(function)[:4] if function is not None else ():
             for argument in [*site.args, *(k.value for k in site.keywords)]:
-                if any(isinstance(n, ast.Attribute) and n.attr.endswith("parameters") for n in ast.walk(argument)):
+                if any(isinstance(n, ast.Attribute) and n.attr.endswith("parameters") for n in walk(argument)):
                     yield argument, self.symbols.scope(site)
 
     # -- its dtype ----------------------------------------------------------------------------------------------
@@ -319,7 +320,7 @@ class _Finder:
             local.node if local is not None else function if isinstance(function, ast.Lambda) else None
         )
         found = (
-            {self._cast(c, self.symbols.scope(c)) for c in ast.walk(node) if isinstance(c, ast.Call)}
+            {self._cast(c, self.symbols.scope(c)) for c in walk(node) if isinstance(c, ast.Call)}
             if node is not None
             else set()
         )
@@ -330,8 +331,8 @@ class _Finder:
         parent = self.symbols.parent.get(call)
         if not isinstance(parent, ast.For) or parent.iter is not call:
             return None
-        names = {n.id for n in ast.walk(parent.target) if isinstance(n, ast.Name)}
-        for node in ast.walk(parent):
+        names = {n.id for n in walk(parent.target) if isinstance(n, ast.Name)}
+        for node in walk(parent):
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
                 target = dotted(node.targets[0]) or ""
                 if target.removesuffix(".data") in names and target.endswith(".data"):
@@ -380,10 +381,10 @@ def _copied(expr: ast.expr) -> set[ast.AST]:
     """Comprehensions that make new tensors of parameters: `[p.detach().clone().float() for p in m.parameters()]`."""
     return {
         inner
-        for node in ast.walk(expr)
+        for node in walk(expr)
         if isinstance(node, ast.ListComp | ast.GeneratorExp)
-        and any(isinstance(n, ast.Attribute) and n.attr in ("float", "clone", "detach") for n in ast.walk(node.elt))
-        for inner in ast.walk(node)
+        and any(isinstance(n, ast.Attribute) and n.attr in ("float", "clone", "detach") for n in walk(node.elt))
+        for inner in walk(node)
     }
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from deploychain.audit.astnames import Scope, argument_for, constructed, dotted, keyword, last_name
 from deploychain.audit.symbols import Symbols
+from deploychain.audit.tree import walk
 
 _HOOK = re.compile(r"_?(on|after|before|pre|post)_|.*_(hook|callback)$|.*_(start|end|begin)$")
 _WRAPPERS = frozenset({"list", "tuple", "enumerate", "iter", "reversed", "sorted"})
@@ -45,7 +46,7 @@ def unordered(symbols: Symbols, call: ast.Call, scope: Scope, said: Mapping[str,
 
 
 def unscales(function: Scope) -> bool:
-    return any(isinstance(n, ast.Attribute) and n.attr in ("unscale_", "unscale") for n in ast.walk(function.node))
+    return any(isinstance(n, ast.Attribute) and n.attr in ("unscale_", "unscale") for n in walk(function.node))
 
 
 def method_of(symbols: Symbols, cls: Scope | None, name: str) -> Scope | None:
@@ -60,12 +61,17 @@ class HookLists:
     def __init__(self, symbols: Symbols) -> None:
         self.symbols = symbols
         self._members: dict[int, list[Scope]] = {}
+        self._variables: dict[ast.AST, str] = {}
 
     def variable(self, loop: ast.For | ast.AsyncFor) -> str:
         """The name that is called in a loop: "hook" of `for hook in hooks`, "fn" of `for name, fn in table.items()`."""
-        target = loop.target.elts[-1] if isinstance(loop.target, ast.Tuple) and loop.target.elts else loop.target
-        name = target.id if isinstance(target, ast.Name) else ""
-        return name if name and any(_called(c) == name for s in loop.body for c in ast.walk(s)) else ""
+        known = self._variables.get(loop)
+        if known is None:
+            target = loop.target.elts[-1] if isinstance(loop.target, ast.Tuple) and loop.target.elts else loop.target
+            name = target.id if isinstance(target, ast.Name) else ""
+            is_called = name and any(_called(c) == name for s in loop.body for c in walk(s))
+            known = self._variables[loop] = name if is_called else ""
+        return known
 
     def members(self, loop: ast.For | ast.AsyncFor, scope: Scope, said: Mapping[str, str] = _NOTHING) -> list[Scope]:
         """The classes and functions of this file that a loop goes through, in its order; empty where unknown."""

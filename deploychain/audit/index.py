@@ -8,15 +8,10 @@ from typing import Any, cast
 
 from deploychain.audit.astnames import Binding, Scope, dotted, is_body, last_name
 from deploychain.audit.sources import Source
+from deploychain.audit.tree import children
 
 _SCOPES = frozenset({ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef})
 _BINDING = frozenset({ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.For, ast.AsyncFor, ast.comprehension, ast.withitem})
-# Operators and contexts: shared objects without a place of their own.
-_NO_SCOPE = frozenset(
-    kind
-    for base in (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
-    for kind in base.__subclasses__()
-)
 _STAR = {
     "torch.cuda.amp": ("autocast", "GradScaler", "custom_fwd", "custom_bwd"),
     "torch.amp": ("autocast", "GradScaler", "custom_fwd", "custom_bwd"),
@@ -75,13 +70,10 @@ class Index:
                 self._import(node)  # type: ignore[arg-type]
             elif kind in _BINDING:
                 self._bind(node, scope)
-            for name in node._fields:
-                value = getattr(node, name, None)
-                for child in value if type(value) is list else (value,):
-                    if isinstance(child, ast.AST) and type(child) not in _NO_SCOPE:
-                        parent[child] = node
-                        # Decorators, defaults, annotations and bases are evaluated outside.
-                        stack.append((child, inside if inside is scope or is_body(node, child) else scope))
+            for child in children(node):
+                parent[child] = node
+                # Decorators, defaults, annotations and bases are evaluated outside.
+                stack.append((child, inside if inside is scope or is_body(node, child) else scope))
         self.calls = cast("list[ast.Call]", kinds.get(ast.Call, []))
         self.calls.sort(key=lambda c: (c.lineno, c.col_offset))
 

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from deploychain.audit.astnames import Ref, Scope, last_name, strip_module_calls
+from deploychain.audit.tree import walk
 
 if TYPE_CHECKING:
     from deploychain.audit.symbols import Symbols
@@ -60,7 +61,7 @@ class LikelyModels:
             return []
         used = {n.id for n in self.symbols.nodes(ast.Name)} & {c.name for c, _ in found}
         if used:  # an annotation and `super(Net, self)` make no instance
-            told = {id(n) for e in self._annotations for n in ast.walk(e)}
+            told = {id(n) for e in self._annotations for n in walk(e)}
             told |= {id(a) for c in self.symbols.calls if last_name(c.func) in ("super", "isinstance") for a in c.args}
             used = {n.id for n in self.symbols.nodes(ast.Name) if n.id in used and id(n) not in told}
         return [(c, f) for c, f in found if c.name not in used]

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from deploychain.audit.astnames import dotted, last_name
 from deploychain.audit.symbols import Symbols
+from deploychain.audit.tree import walk
 
 # Names that nothing but TensorRT prints; names that also stand for options and files.
 _SURE = re.compile(r"\bk(FLOAT|HALF|INT8|BF16|FP8)\b|\\b\(?(Half|Float)|^(Half|Float)$|\bHalf\|Float\b|\bFloat\|Half\b")
@@ -95,7 +96,7 @@ def _texts(symbols: Symbols, expr: ast.expr) -> Iterator[str]:
     for binding in symbols.bindings(name, scope) if name else ():
         if binding.loop and binding.value is not None:
             for ref in symbols.resolve(_iterated(binding.value), binding.scope):
-                for node in ast.walk(ref.expr):
+                for node in walk(ref.expr):
                     if isinstance(node, ast.Constant) and isinstance(node.value, str):
                         yield node.value
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from deploychain.audit.astnames import Scope, last_name
 from deploychain.audit.symbols import Symbols
+from deploychain.audit.tree import walk
 from deploychain.audit.values import words
 
 _LAYERS = words(
@@ -36,14 +37,14 @@ def layer_norm(symbols: Symbols, model: ast.expr, scope: Scope) -> ast.AST | Non
     """The place that says that a model has LayerNorm: a layer in a class of the file, or an architecture's name."""
     classes = symbols.classes_in(model, scope)
     for cls in classes:
-        for node in ast.walk(cls.node):
+        for node in walk(cls.node):
             if isinstance(node, ast.Name | ast.Attribute) and last_name(node) in _LAYERS:
                 return node
     refs = [r.expr for r in symbols.resolve(model, scope)]
     wrapped = [a for e in refs if isinstance(e, ast.Call) for a in e.args if isinstance(a, ast.Name | ast.Attribute)]
     refs += [r.expr for a in wrapped for r in symbols.resolve(a, scope)]
-    places = [n for e in refs for n in ast.walk(e) if isinstance(n, ast.Call)]
-    places += [n for cls in classes for n in ast.walk(cls.node) if isinstance(n, ast.Call)]
+    places = [n for e in refs for n in walk(e) if isinstance(n, ast.Call)]
+    places += [n for cls in classes for n in walk(cls.node) if isinstance(n, ast.Call)]
     if not classes:  # a name that is not followed: anything in the file
         places += symbols.calls
     for made in refs:  # ViTPose(...) of another file
@@ -73,7 +74,7 @@ def by_hand(symbols: Symbols, function: Scope, *, exported: bool) -> Iterator[as
 
     In an export `var` and `std` are written out as well; in PyTorch their kernels sum in float32.
     """
-    for node in ast.walk(function.node):
+    for node in walk(function.node):
         if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div | ast.Mult):
             continue
         sides = (
@@ -155,7 +156,7 @@ def _nodes(
     if depth <= 0:
         return
     for ref in symbols.resolve(expr, scope):
-        for node in ast.walk(ref.expr):
+        for node in walk(ref.expr):
             yield node, ref.scope
             if isinstance(node, ast.Name) and node.id not in seen and symbols.bindings(node.id, ref.scope):
                 seen = seen | {node.id}

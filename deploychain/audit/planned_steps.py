@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from deploychain.audit.astnames import Scope, argument, dotted, keyword, last_name
 from deploychain.audit.context import Context
 from deploychain.audit.loss_scale import number
+from deploychain.audit.tree import walk
 
 _WRAPPERS = frozenset(
     {"tqdm", "track", "progress", "prange", "iter", "list", "enumerate", "auto_tqdm", "notebook_tqdm"}
@@ -135,7 +136,7 @@ def _length(ctx: Context, data: ast.expr, scope: Scope) -> float | None:
 def _ends_at(ctx: Context, loop: ast.AST) -> float | None:
     """`while step < 3000`, or `if step >= 3000: break` (or return) inside."""
     tests: list[ast.expr] = [loop.test] if isinstance(loop, ast.While) else []
-    for node in ast.walk(loop):
+    for node in walk(loop):
         if isinstance(node, ast.If) and any(isinstance(s, ast.Break | ast.Return) for s in node.body):
             tests.append(node.test)
     counted = _counters(loop)
@@ -153,7 +154,7 @@ def _ends_at(ctx: Context, loop: ast.AST) -> float | None:
 def _counters(loop: ast.AST) -> set[str | None]:
     """Names that count in a loop: `step += 1`, `for step, batch in enumerate(loader)`."""
     found: set[str | None] = set()
-    for node in ast.walk(loop):
+    for node in walk(loop):
         if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
             if isinstance(node.value, ast.Constant) and node.value.value == 1:
                 found.add(dotted(node.target))
@@ -169,7 +170,7 @@ def _counters(loop: ast.AST) -> set[str | None]:
 def _every(ctx: Context, step: ast.AST) -> float:
     """Gradient accumulation: `if (i + 1) % 8 == 0` around the step."""
     for test in _conditions(ctx, step):
-        for node in ast.walk(test):
+        for node in walk(test):
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
                 return number(ctx, node.right, ctx.symbols.scope(node)) or 1.0
     return 1.0

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from deploychain.audit.astnames import Ref, Scope, dotted, last_name, returns
+from deploychain.audit.tree import walk
 
 if TYPE_CHECKING:
     from deploychain.audit.symbols import Symbols
@@ -111,7 +112,7 @@ class Registries:
         found = [s for s in self.symbols.functions.get(last_name(func), ()) if s.owner is None]
         if not found:
             return "", ""
-        for node in ast.walk(found[-1].node):
+        for node in walk(found[-1].node):
             target = node.targets[0] if isinstance(node, ast.Assign) else None
             if isinstance(target, ast.Subscript) and dotted(target.value) is not None:
                 return last_name(target.value), key

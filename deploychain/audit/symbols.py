@@ -29,6 +29,7 @@ from deploychain.audit.keywords import write_out_keywords, write_out_partials
 from deploychain.audit.likely_classes import LikelyClasses
 from deploychain.audit.registries import Registries, entry_results
 from deploychain.audit.sources import Source
+from deploychain.audit.tree import walk
 
 # Functions that call each other with many arguments have more ways than can be followed. A question of real training
 # code takes under 100 steps, a file under 20,000.
@@ -173,7 +174,7 @@ class Symbols(Index):
             queue += [r.expr for r in self.resolve(inner, ref.scope)] if again else [ref.expr]
         found: list[Scope] = []
         while queue:
-            for node in ast.walk(queue.pop()):
+            for node in walk(queue.pop()):
                 cls = self.classes.get(constructed(node) if isinstance(node, ast.Call) else "")
                 if cls is not None and cls not in found:
                     found.append(cls)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from deploychain.audit.astnames import Scope, argument, dotted, keyword, last_name, strip_module_calls
 from deploychain.audit.context import Context
+from deploychain.audit.tree import walk
 
 _MODEL = re.compile(
     r"model|(^|_)net(_|$|work)|forward|infer|predict|encoder|decoder|replica|backbone|generator|unet|module$"
@@ -24,7 +25,7 @@ _PROCESSES = ("torch.multiprocessing.spawn", "torch.multiprocessing.start_proces
 def started(ctx: Context, body: Sequence[ast.AST], depth: int = 2) -> Iterator[tuple[ast.Call, ast.expr | Scope]]:
     """(call, what it runs) of everything that these statements start in another thread or process."""
     for statement in body:
-        for call in ast.walk(statement):
+        for call in walk(statement):
             if not isinstance(call, ast.Call):
                 continue
             target = _target(ctx, call)
@@ -122,7 +123,7 @@ def _function_runs(ctx: Context, function: Scope, depth: int = 3) -> bool:
 
 
 def _calls_model(ctx: Context, node: ast.AST, parameters: set[str], depth: int) -> bool:
-    for call in ast.walk(node):
+    for call in walk(node):
         if not isinstance(call, ast.Call) or _in_region(ctx, call, node):
             continue
         called = strip_module_calls(call.func)  # `model.to(rank)(x)`

@@ -10,6 +10,7 @@ from deploychain.audit.callees import runs
 from deploychain.audit.events import EventReader
 from deploychain.audit.hooks import HookLists, unordered
 from deploychain.audit.symbols import Symbols
+from deploychain.audit.tree import walk
 from deploychain.audit.values import words
 
 _EVENT_NAMES = words("backward manual_backward step update unscale_ zero_grad scale")
@@ -38,7 +39,7 @@ class TrainingFunctions:
                 last_name(n.func) in _EVENT_NAMES
                 or ((inner := runs(self.symbols, n, scope)) is not None and inner in self)
             )
-            for n in ast.walk(root)
+            for n in walk(root)
         )
 
     @cached_property
@@ -56,7 +57,7 @@ class TrainingFunctions:
         for loop in symbols.nodes(ast.For):
             scope = symbols.scope(loop)
             members = self.lists.members(loop, scope)
-            for call in (n for s in loop.body for n in ast.walk(s) if members and isinstance(n, ast.Call)):
+            for call in (n for s in loop.body for n in walk(s) if members and isinstance(n, ast.Call)):
                 for member in members:
                     for function in self.lists.run_by(call, self.lists.variable(loop), member, None):
                         callers.setdefault(id(function), set()).add(id(scope))

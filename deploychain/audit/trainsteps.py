@@ -7,6 +7,7 @@ import re
 
 from deploychain.audit.paths import Graph
 from deploychain.audit.symbols import Symbols
+from deploychain.audit.tree import walk
 
 _ONCE = re.compile(r"main|test|demo|check|example|bench|profile|smoke|sanity|once|warm", re.IGNORECASE)
 _STEP = re.compile(r"step|batch|iter|update|train|optimi[sz]e", re.IGNORECASE)
@@ -22,7 +23,7 @@ def is_a_step(symbols: Symbols, graph: Graph) -> bool:
         return False
     by_hand = root.name == "training_step" and any(e.framework == "Lightning" for _, e in graph.events("backward"))
     other = graph.concrete if graph.concrete is not root.owner else None
-    shorter = other and not any(isinstance(n, ast.Attribute) and n.attr == "update" for n in ast.walk(other.node))
+    shorter = other and not any(isinstance(n, ast.Attribute) and n.attr == "update" for n in walk(other.node))
     needed = ("backward", "optimizer-step") if by_hand else ("backward", "scaler-step", *["update"] * (not shorter))
     for kind in needed:
         events = graph.events(kind)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from deploychain.audit.astnames import Ref
 from deploychain.audit.frameworks import Region
+from deploychain.audit.tree import walk
 
 
 def words(text: str) -> frozenset[str]:
@@ -203,7 +204,7 @@ def part_of_a_model(name: str) -> bool:
 def is_pipeline(value: Value) -> bool:
     """A pipeline of diffusers or transformers returns images and text, not tensors."""
     return value.via is not None and any(
-        "ipeline" in (getattr(n, "id", "") or getattr(n, "attr", "")) for n in ast.walk(value.via)
+        "ipeline" in (getattr(n, "id", "") or getattr(n, "attr", "")) for n in walk(value.via)
     )
 
 

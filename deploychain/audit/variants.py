@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from deploychain.audit.astnames import Ref, Scope, argument_for, last_name, returns
 from deploychain.audit.symbols import Symbols
 from deploychain.audit.tables import changed
+from deploychain.audit.tree import walk
 
 View = dict[str, Ref]  # the text of an expression in a call -> what it stands for this time
 _MANY = 12
@@ -21,7 +22,7 @@ def views(symbols: Symbols, call: ast.Call, depth: int = 3) -> list[View]:
 
 def _views(symbols: Symbols, call: ast.Call, arguments: Iterable[ast.expr], depth: int) -> list[View]:
     scope = symbols.scope(call)
-    parts = [p for a in arguments for p in ast.walk(a)]
+    parts = [p for a in arguments for p in walk(a)]
     names = {p.id for p in parts if isinstance(p, ast.Name)}
     found: list[View] = [{}]
     for ways in (
@@ -242,7 +243,7 @@ def _of_methods(symbols: Symbols, cls: Scope, wanted: dict[str, str]) -> View:
         values = returns(method) if method is not None else []
         if method is None or len(values) != 1 or _is_property(method) is text.endswith(")"):
             continue
-        inside = {p.attr for p in ast.walk(values[0]) if isinstance(p, ast.Attribute) and last_name(p.value) == "self"}
+        inside = {p.attr for p in walk(values[0]) if isinstance(p, ast.Attribute) and last_name(p.value) == "self"}
         if all(_home(symbols, cls, a) is _home(symbols, method.owner, a) for a in inside):  # none of them overridden
             view[text] = Ref(values[0], method)
     return view

@@ -11,6 +11,7 @@ from deploychain.audit.astnames import Ref, Scope, dotted, last_name, returns
 from deploychain.audit.context import NOTE, Context
 from deploychain.audit.finding import Finding
 from deploychain.audit.formulas import latest
+from deploychain.audit.tree import walk
 
 # Attention modules are written for any dtype: the note is for files that show half precision or training.
 _HALF_SIGNS = ("autocast", "GradScaler", ".half(", "torch.float16", "fp16", "16-mixed", ".backward(")
@@ -131,7 +132,7 @@ def _transposed(expr: ast.expr) -> bool:
 
 def _looks_scale(ctx: Context, expr: ast.expr, scope: Scope, divides: bool) -> bool:
     for ref in ctx.symbols.resolve(expr, scope):
-        for node in ast.walk(ref.expr):
+        for node in walk(ref.expr):
             if isinstance(node, ast.Call) and last_name(node.func) in ("sqrt", "rsqrt"):
                 return True
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
@@ -181,7 +182,7 @@ def _tamed(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
 
 
 def _tames(ctx: Context, ref: Ref) -> bool:
-    for node in ast.walk(ref.expr):
+    for node in walk(ref.expr):
         if isinstance(node, ast.Call):
             name = last_name(node.func)
             if "norm" in name.lower() or name in ("float", "double"):

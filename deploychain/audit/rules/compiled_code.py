@@ -7,6 +7,7 @@ import re
 
 from deploychain.audit.astnames import last_name
 from deploychain.audit.context import Context
+from deploychain.audit.tree import children, walk
 from deploychain.audit.values import words
 
 _ALLOCATES = words(
@@ -42,7 +43,7 @@ def is_extension(ctx: Context, call: ast.Call) -> bool:
     if isinstance(call.func, ast.Subscript):  # kernel[grid](...)
         kernel = ctx.symbols.local_function(call.func.value, ctx.symbols.scope(call))
         return kernel is not None and any(
-            isinstance(n, ast.Call) and last_name(n.func) == "dot" for n in ast.walk(kernel.node)
+            isinstance(n, ast.Call) and last_name(n.func) == "dot" for n in walk(kernel.node)
         )
     holder = call.func.value if isinstance(call.func, ast.Attribute) else call.func
     for ref in ctx.symbols.resolve(holder, ctx.symbols.scope(call)):
@@ -69,14 +70,14 @@ def casts(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
                 stack += node.args
                 continue
             if isinstance(node.func, ast.Attribute) and leaf in ("to", "type_as", "float", "half", "type"):
-                if any(isinstance(n, ast.Compare) for n in ast.walk(node.func.value)):
+                if any(isinstance(n, ast.Compare) for n in walk(node.func.value)):
                     stack.append(node.func.value)
                     continue
-                if leaf in ("float", "type_as", "half") or any(names_dtype(n) for a in node.args for n in ast.walk(a)):
+                if leaf in ("float", "type_as", "half") or any(names_dtype(n) for a in node.args for n in walk(a)):
                     return True
             if leaf == "autocast":
                 return True
-        stack += ast.iter_child_nodes(node)
+        stack += children(node)
     return False
 
 

@@ -11,6 +11,7 @@ from deploychain.audit.astnames import Scope, keyword, last_name
 from deploychain.audit.context import NOTE, WARNING, Context
 from deploychain.audit.finding import Finding, Severity
 from deploychain.audit.rules.compiled_code import autocast_is_off, casts, is_extension, names_dtype
+from deploychain.audit.tree import walk
 
 _MAKES = frozenset({"torch.library.custom_op", "torch.library.triton_op"})
 
@@ -24,7 +25,7 @@ _AMP = re.compile(
 def severity(ctx: Context) -> Severity:
     """A note where the file neither trains nor speaks of autocast: whether anything runs under it is not seen here."""
     trains = ".backward(" in ctx.text and ".step(" in ctx.text
-    return WARNING if trains or _AMP.search(ctx.text) else NOTE
+    return WARNING if trains or ctx.says(_AMP) else NOTE
 
 
 def unregistered_operators(ctx: Context) -> Iterator[Finding]:
@@ -146,7 +147,7 @@ def _casts_arguments(call: ast.Call) -> bool:
 
 
 def _is_compiled(ctx: Context, function: ast.FunctionDef) -> bool:
-    return any(isinstance(n, ast.Call) and is_extension(ctx, n) for n in ast.walk(function))
+    return any(isinstance(n, ast.Call) and is_extension(ctx, n) for n in walk(function))
 
 
 def _is_library(ctx: Context, call: ast.Call) -> bool:

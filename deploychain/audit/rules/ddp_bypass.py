@@ -11,6 +11,7 @@ from deploychain.audit.astnames import Scope, dotted, strip_module_calls
 from deploychain.audit.context import ERROR, WARNING, Context
 from deploychain.audit.finding import Finding
 from deploychain.audit.paths import search
+from deploychain.audit.tree import walk
 
 _DDP = frozenset({"torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.distributed.DistributedDataParallel"})
 _SHARDED_BY_DESIGN = re.compile(r"partial_?fc|shard|parallel|moe|expert", re.IGNORECASE)
@@ -81,7 +82,7 @@ def _unwrapped_head(ctx: Context, wrapper: str) -> Iterator[Finding]:
                 if not isinstance(ref.expr, ast.Call):
                     continue
                 modules = [
-                    n.func.value for n in ast.walk(ref.expr)
+                    n.func.value for n in walk(ref.expr)
                     if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "parameters"
                 ]  # fmt: skip
                 if wrapper not in {(dotted(m) or "").removesuffix(".module") for m in modules}:
@@ -130,7 +131,7 @@ def _never_synchronised(ctx: Context) -> Iterator[Finding]:
         if not any(isinstance(i.context_expr, ast.Call) and dotted(i.context_expr.func) is not None
                    and (dotted(i.context_expr.func) or "").endswith(".no_sync") for i in block.items):  # fmt: skip
             continue
-        inside = {id(n) for n in ast.walk(block)}
+        inside = {id(n) for n in walk(block)}
         for graph in ctx.graphs:
             step = next((e for _, e in graph.events("scaler-step") if id(e.node) in inside), None)
             backwards = [e for _, e in graph.events("backward")]

@@ -11,6 +11,7 @@ from deploychain.audit.astnames import UNKNOWN, Scope, keyword, last_name
 from deploychain.audit.context import WARNING, Context
 from deploychain.audit.finding import Finding
 from deploychain.audit.tables import keys
+from deploychain.audit.tree import walk
 
 _CONVERTERS = frozenset(
     {
@@ -103,11 +104,11 @@ def _set_to_nothing(ctx: Context, value: ast.expr, scope: Scope) -> bool:
 
 def _measured(ctx: Context) -> bool:
     """The file compares something with the largest float16: the values were looked at."""
-    if not _LIMIT.search(ctx.text):
+    if not ctx.says(_LIMIT):
         return False
     for node in ctx.symbols.nodes(ast.Compare):
         for side in (node.left, *node.comparators):
-            for part in ast.walk(side):
+            for part in walk(side):
                 if isinstance(part, ast.expr) and any(
                     _LIMIT.search(ast.unparse(r.expr)) for r in ctx.symbols.resolve(part, ctx.symbols.scope(node))
                 ):

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from deploychain.audit.astnames import Ref, Scope, dotted, last_name, returns, strip_module_calls
 from deploychain.audit.context import Context
 from deploychain.audit.rules.half_statistics import is_half
+from deploychain.audit.tree import walk
 
 _KEEPS = frozenset({"cuda", "cpu", "to", "eval", "train", "contiguous", "clone", "detach", "data", "requires_grad_"})
 _CASTS = frozenset({"half", "float", "double", "to", "type"})
@@ -138,7 +139,7 @@ def walked_over(ctx: Context, name: str, scope: Scope) -> str | None:
     """`model.parameters()` of `for p in model.parameters()`."""
     for binding in ctx.symbols.bindings(name, scope):
         if binding.loop and binding.value is not None:
-            for n in ast.walk(binding.value):
+            for n in walk(binding.value):
                 if isinstance(n, ast.Attribute) and n.attr in ("parameters", "named_parameters", "state_dict"):
                     return dotted(n.value) or "the model"
     return None
@@ -171,7 +172,7 @@ def state_dicts(ctx: Context) -> Iterator[tuple[ast.AST, str, int]]:
         elif casts_to(ctx, node.value, True) and _is_table(node.generators[0].iter):
             halves.append(node)
     for loop in (n for n in ctx.symbols.nodes(ast.For) if _is_table(n.iter)):
-        for s in (n for part in loop.body for n in ast.walk(part)):
+        for s in (n for part in loop.body for n in walk(part)):
             if not (isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Subscript)):
                 continue
             if casts_to(ctx, s.value, True) and rounded(ctx, s.value) is None:
@@ -190,19 +191,19 @@ def _of_half(ctx: Context, call: ast.Call) -> bool:
 
 
 def _is_table(expr: ast.expr) -> bool:
-    return any(isinstance(n, ast.Attribute) and n.attr in ("items", "state_dict", "keys") for n in ast.walk(expr))
+    return any(isinstance(n, ast.Attribute) and n.attr in ("items", "state_dict", "keys") for n in walk(expr))
 
 
 def _is_state(ctx: Context, expr: ast.expr) -> bool:
     """It goes over a state dict: by its name, or by what it was bound to."""
-    for node in ast.walk(expr):
+    for node in walk(expr):
         text = last_name(node).lower() if isinstance(node, ast.Name | ast.Attribute) else ""
         if "state" in text or text in ("sd", "weights", "ckpt", "checkpoint"):
             return True
         if isinstance(node, ast.Name) and any(
             isinstance(n, ast.Attribute) and n.attr == "state_dict"
             for r in ctx.symbols.resolve(node, ctx.symbols.scope(node))
-            for n in ast.walk(r.expr)
+            for n in walk(r.expr)
         ):
             return True
     return False
@@ -236,7 +237,7 @@ def _loaded_back(ctx: Context, call: ast.Call, halves: list[ast.AST]) -> Iterato
 def _owners(halved: ast.AST) -> set[str]:
     return {
         dotted(n.value) or ""
-        for n in ast.walk(halved)
+        for n in walk(halved)
         if isinstance(n, ast.Attribute) and n.attr == "state_dict" and dotted(n.value)
     }
 
@@ -262,7 +263,7 @@ def _saved_to(ctx: Context, halved: ast.AST) -> set[str]:
     for call in ctx.symbols.calls:
         if last_name(call.func) in _SAVES and len(call.args) > 1:
             scope = ctx.symbols.scope(call)
-            if any(r.expr is halved or halved in ast.walk(r.expr) for r in ctx.symbols.resolve(call.args[0], scope)):
+            if any(r.expr is halved or halved in walk(r.expr) for r in ctx.symbols.resolve(call.args[0], scope)):
                 found.add(ast.dump(call.args[1]))
     return found
 
@@ -304,7 +305,7 @@ def handed_over(ctx: Context, names: re.Pattern[str], done: set[int]) -> Iterato
         if not names.search(text.removesuffix("']").replace("['", ".")):
             continue
         if is_half(ctx, call, scope):
-            if not any(n.attr == "deepcopy" for n in ast.walk(call) if isinstance(n, ast.Attribute)):
+            if not any(n.attr == "deepcopy" for n in walk(call) if isinstance(n, ast.Attribute)):
                 halved.setdefault(text, call)
         elif is_full(ctx, call, scope) and text in halved and id(call) not in done:
             first = halved[text]
@@ -318,7 +319,7 @@ def handed_over(ctx: Context, names: re.Pattern[str], done: set[int]) -> Iterato
 def _set_again(ctx: Context, text: str) -> bool:
     """The shared object is given another module, or its weights, somewhere."""
     for node in ctx.symbols.nodes(ast.Assign):
-        if any(dotted(t) == text for t in node.targets) and not any(dotted(n) == text for n in ast.walk(node.value)):
+        if any(dotted(t) == text for t in node.targets) and not any(dotted(n) == text for n in walk(node.value)):
             return True
     return any(
         isinstance(c.func, ast.Attribute) and c.func.attr == "load_state_dict" and dotted(c.func.value) == text

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from deploychain.audit.astnames import Scope, dotted, keyword, last_name
 from deploychain.audit.batchnorm import BatchNorms
 from deploychain.audit.context import Context
+from deploychain.audit.tree import walk
 
 _STATISTIC = re.compile(r"running_(mean|var)?$|running_(mean|var)\b|running_(stat|\(|\[)|^\.?running$")
 _SELECTS = re.compile(r"bn|norm|weight|ndim|dim\(\)|in keep")
@@ -126,7 +127,7 @@ def _by_key(ctx: Context) -> Iterator[tuple[ast.AST, str]]:
             continue
         branch = node.body if named else node.orelse
         for part in branch if isinstance(branch, list) else [branch]:
-            for expr in ast.walk(part):
+            for expr in walk(part):
                 if is_half(ctx, expr, ctx.symbols.scope(expr)) and not _only_compared(ctx, expr):
                     yield expr, "the running statistics of BatchNorm are"
                     break
@@ -141,7 +142,7 @@ def _asks_for_statistics(ctx: Context, test: ast.expr) -> bool | None:
         found = [f for f in (_asks_for_statistics(ctx, v) for v in test.values) if f is not None]
         return found[0] if found and (found[0] is True or isinstance(test.op, ast.And)) else None
     words: list[str] = []
-    for node in ast.walk(test):
+    for node in walk(test):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             words.append(node.value)
         elif isinstance(node, ast.Name):
@@ -150,7 +151,7 @@ def _asks_for_statistics(ctx: Context, test: ast.expr) -> bool | None:
             words += _chosen_by(ctx, node)
     if not any(_STATISTIC.search(w) for w in words):
         return None
-    compared = [n for n in ast.walk(test) if isinstance(n, ast.Compare)]
+    compared = [n for n in walk(test) if isinstance(n, ast.Compare)]
     return not any(isinstance(op, ast.NotIn | ast.NotEq) for n in compared for op in n.ops)
 
 
@@ -162,7 +163,7 @@ def _chosen_by(ctx: Context, name: ast.Name) -> list[str]:
         for b in bindings
         if isinstance(b.value, ast.SetComp | ast.ListComp | ast.DictComp)
         for test in (t for g in b.value.generators for t in g.ifs)
-        for n in ast.walk(test)
+        for n in walk(test)
         if isinstance(n, ast.Constant) and isinstance(n.value, str)
     ]
 
@@ -189,7 +190,7 @@ def _whole_tables(ctx: Context, norms: BatchNorms) -> Iterator[tuple[ast.AST, st
             yield node, f"a state dict with the running statistics of BatchNorm ({where}) is"
     for loop in ctx.symbols.nodes(ast.For):
         where = None
-        for expr in (n for s in loop.body for n in ast.walk(s)):
+        for expr in (n for s in loop.body for n in walk(s)):
             if not is_half(ctx, expr, ctx.symbols.scope(expr)) or _only_compared(ctx, expr):
                 continue
             if _leaves_out(ctx, expr, loop) or not _is_stored(ctx, expr):
@@ -217,9 +218,9 @@ def _is_stored(ctx: Context, expr: ast.AST) -> bool:
         isinstance(s, ast.Assign)
         and isinstance(s.targets[0], ast.Subscript)
         and s.lineno > node.lineno
-        and any(isinstance(n, ast.Name) and n.id == target.id for n in ast.walk(s.value))
+        and any(isinstance(n, ast.Name) and n.id == target.id for n in walk(s.value))
         for part in (loop.body if loop is not None else ())
-        for s in ast.walk(part)
+        for s in walk(part)
     )
 
 
@@ -275,7 +276,7 @@ def _spoken_of(ctx: Context, table: ast.expr) -> str | None:
 
 
 def _is_weights(table: ast.expr) -> bool:
-    names = [last_name(n).lower() for n in ast.walk(table) if isinstance(n, ast.Name | ast.Attribute)]
+    names = [last_name(n).lower() for n in walk(table) if isinstance(n, ast.Name | ast.Attribute)]
     return any(n in ("sd", "weights", "ckpt", "checkpoint", "params") or "state" in n for n in names)
 
 

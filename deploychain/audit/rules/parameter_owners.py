@@ -7,6 +7,7 @@ import ast
 from deploychain.audit.astnames import Scope, argument_for, dotted, returns, strip_module_calls
 from deploychain.audit.context import Context
 from deploychain.audit.events import Event
+from deploychain.audit.tree import walk
 
 Key = tuple[int, str]
 _STEPS = 40  # of following one name
@@ -49,7 +50,7 @@ def other_parameters(ctx: Context, unscale: Event, clip: Event) -> bool:
 
 def _holders(node: ast.AST) -> list[ast.expr]:
     return [
-        n.value for n in ast.walk(node) if isinstance(n, ast.Attribute) and n.attr in ("parameters", "named_parameters")
+        n.value for n in walk(node) if isinstance(n, ast.Attribute) and n.attr in ("parameters", "named_parameters")
     ]
 
 

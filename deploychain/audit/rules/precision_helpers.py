@@ -9,6 +9,7 @@ from deploychain.audit.astnames import Scope, argument_for, dotted, last_name, s
 from deploychain.audit.context import Context
 from deploychain.audit.rules.half_roundtrips import is_full, walked_over
 from deploychain.audit.rules.half_statistics import is_half
+from deploychain.audit.tree import walk
 
 
 class Helper(NamedTuple):
@@ -60,7 +61,9 @@ class PrecisionHelpers:
 
     def _by_dtype(self, function: Scope) -> Helper | None:
         """`for p in model.parameters(): p.data = p.data.to(dtype)`"""
-        for node in ast.walk(function.node):
+        if ".data" not in self.ctx.text:
+            return None
+        for node in walk(function.node):
             if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and node.value.args):
                 continue
             target, dtype = node.targets[0], node.value.args[-1]
@@ -73,7 +76,9 @@ class PrecisionHelpers:
 
     def _by_switch(self, function: Scope) -> Helper | None:
         """`self.net.half() if half else self.net.float()`, and the same as a statement."""
-        for node in ast.walk(function.node):
+        if not function.parameters:
+            return None
+        for node in walk(function.node):
             if not (isinstance(node, ast.If | ast.IfExp) and isinstance(node.test, ast.Name)):
                 continue
             if node.test.id not in function.parameters:
@@ -99,14 +104,14 @@ class PrecisionHelpers:
     def _floats(self, function: Scope) -> set[str]:
         return {
             dotted(strip_module_calls(n.func.value)) or ""
-            for n in ast.walk(function.node)
+            for n in walk(function.node)
             if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and is_full(self.ctx, n, function)
         }
 
     def _casts(self, branch: ast.AST | list[ast.stmt], scope: Scope) -> dict[str, bool]:
         found: dict[str, bool] = {}
         for part in branch if isinstance(branch, list) else [branch]:
-            for node in ast.walk(part):
+            for node in walk(part):
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                     name = dotted(strip_module_calls(node.func.value))
                     half = is_half(self.ctx, node, scope)

@@ -10,6 +10,7 @@ from deploychain.audit.astnames import keyword, last_name
 from deploychain.audit.context import ERROR, NOTE, WARNING, Context, Rule
 from deploychain.audit.finding import Finding
 from deploychain.audit.losses import FUNCTION_LOSSES, loss_name
+from deploychain.audit.tree import walk
 from deploychain.audit.values import Seen
 
 
@@ -58,7 +59,7 @@ def _written_out(ctx: Context) -> Iterator[Finding]:
         if loss is None or value.dtype != "fp16" or value.mixed or value.module or not isinstance(value.via, ast.Call):
             continue
         formula = _formula(ctx, loss)
-        if formula is None or id(formula) in done or any(id(n) in inside for n in ast.walk(formula)):
+        if formula is None or id(formula) in done or any(id(n) in inside for n in walk(formula)):
             continue
         done.add(id(formula))
         yield ctx.finding(
@@ -81,7 +82,7 @@ def _formula(ctx: Context, loss: ast.expr) -> ast.expr | None:
     if not made:
         return None
     last = made[-1]
-    ops = [n for n in ast.walk(last) if isinstance(n, ast.Call)]
+    ops = [n for n in walk(last) if isinstance(n, ast.Call)]
     known = any(loss_name(ctx.symbols, n.func, scope) is not None for n in ops)
     reduces = any(isinstance(n.func, ast.Attribute) and n.func.attr in ("mean", "sum") for n in ops)
     return last if reduces and not known and _compares(last) else None
@@ -89,10 +90,10 @@ def _formula(ctx: Context, loss: ast.expr) -> ast.expr | None:
 
 def _compares(formula: ast.expr) -> bool:
     """A difference, power or logarithm: not the mean or weighted sum of losses that a model returned."""
-    words = {getattr(n, "id", "") or getattr(n, "attr", "") or getattr(n, "value", "") for n in ast.walk(formula)}
+    words = {getattr(n, "id", "") or getattr(n, "attr", "") or getattr(n, "value", "") for n in walk(formula)}
     if any(isinstance(w, str) and "loss" in w.lower() for w in words):
         return False
-    return any(isinstance(n, ast.Sub | ast.Pow | ast.USub) for n in ast.walk(formula)) or bool(
+    return any(isinstance(getattr(n, "op", None), ast.Sub | ast.Pow | ast.USub) for n in walk(formula)) or bool(
         words & {"abs", "pow", "square", "log"}
     )
 
@@ -130,7 +131,7 @@ def _casts_inside(ctx: Context, seen: Seen) -> bool:
         node = cls.node if cls is not None else None
     if node is None:
         return False
-    for inner in ast.walk(node):
+    for inner in walk(node):
         if (
             isinstance(inner, ast.Call)
             and isinstance(inner.func, ast.Attribute)

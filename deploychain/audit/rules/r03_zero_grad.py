@@ -11,6 +11,7 @@ from deploychain.audit.context import ERROR, Context, Rule
 from deploychain.audit.events import Event
 from deploychain.audit.finding import Finding
 from deploychain.audit.paths import Graph, Node, search
+from deploychain.audit.tree import walk
 
 
 def check(ctx: Context) -> Iterator[Finding]:
@@ -87,7 +88,7 @@ def _of_another_model(ctx: Context, zero: Event, step: Event) -> bool:
     held: list[tuple[ast.expr, Scope]] = []
     for ref in ctx.symbols.resolve(step.node.args[0], step.scope):
         modules = [
-            n.value for n in ast.walk(ref.expr) if isinstance(n, ast.Attribute) and n.attr in ("parameters", "named_parameters")
+            n.value for n in walk(ref.expr) if isinstance(n, ast.Attribute) and n.attr in ("parameters", "named_parameters")
         ]  # fmt: skip
         if not isinstance(ref.expr, ast.Call) or not modules:
             return False
@@ -95,7 +96,7 @@ def _of_another_model(ctx: Context, zero: Event, step: Event) -> bool:
     if not made or not held:
         return False
     names = {last_name(m) for m, _ in held}
-    if any(last_name(n) in names for r in made for n in ast.walk(r.expr) if isinstance(n, ast.Name | ast.Attribute)):
+    if any(last_name(n) in names for r in made for n in walk(r.expr) if isinstance(n, ast.Name | ast.Attribute)):
         return False  # a model that was put together from those
     return all(
         (other := ctx.symbols.identity(m, scope)) is not None and other[0] == cleared[0] and not _related(other[1], cleared[1])
@@ -115,7 +116,7 @@ def _cleared_elsewhere(ctx: Context, graph: Graph, backward: Event) -> bool:
     if any(g.events("zero") for g in same) or backward.framework == "Lightning":
         return False
     given = set(graph.root.parameters) - {"self"}
-    names = {n.id for n in ast.walk(backward.node) if isinstance(n, ast.Name)}
+    names = {n.id for n in walk(backward.node) if isinstance(n, ast.Name)}
     autocast = "autocast" in (ast.get_source_segment(ctx.text, graph.root.node) or "")
     return bool(names & given) or not autocast or backward.scope is not graph.root
 

@@ -10,6 +10,7 @@ from deploychain.audit.astnames import Scope, dotted, last_name
 from deploychain.audit.callees import call_sites
 from deploychain.audit.context import WARNING, Context, Rule
 from deploychain.audit.finding import Finding
+from deploychain.audit.tree import walk
 
 
 def check(ctx: Context) -> Iterator[Finding]:
@@ -139,7 +140,7 @@ def _inside(ctx: Context, node: ast.AST, place: ast.AST) -> bool:
 def _reads(root: ast.AST, name: str | None) -> list[ast.expr]:
     found = [
         n
-        for n in ast.walk(root)
+        for n in walk(root)
         if isinstance(n, ast.Name | ast.Attribute | ast.Subscript) and isinstance(n.ctx, ast.Load) and dotted(n) == name
     ]
     return sorted(found, key=lambda n: (n.lineno, n.col_offset)) if name else []

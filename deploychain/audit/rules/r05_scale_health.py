@@ -12,6 +12,7 @@ from deploychain.audit.context import NOTE, WARNING, Context, Rule
 from deploychain.audit.finding import Finding
 from deploychain.audit.loss_scale import SCALER_NAME, is_scaler, number, scale_read
 from deploychain.audit.scaler_settings import settings
+from deploychain.audit.tree import walk
 
 _LOWEST_ALARM = 32  # a summed loss sits at 2^5..2^12 for good reason: an alarm below that is one about real trouble
 _SMALLEST_START = 16  # 2000 clean steps for each doubling: 26000 steps from here to 2^16
@@ -24,7 +25,7 @@ _FIX_START = "GradScaler()  # starts at 65536 and finds its level in the first s
 
 
 def check(ctx: Context) -> Iterator[Finding]:
-    if _WORTH.search(ctx.text) is None:
+    if not ctx.says(_WORTH):
         return
     yield from _start(ctx)
     for node in ctx.symbols.nodes(ast.Compare):
@@ -255,7 +256,7 @@ def _in_training_loop(ctx: Context, call: ast.Call, scope: Scope) -> bool:
     parent = ctx.symbols.parent.get(call)
     while parent is not None and not isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         if isinstance(parent, ast.For | ast.While) and _steps(ctx, parent) and not _makes_optimizer(ctx, parent):
-            around = {id(n) for n in ast.walk(parent)}
+            around = {id(n) for n in walk(parent)}
             return any(id(b.value) not in around for b in first)
         parent = ctx.symbols.parent.get(parent)
     return False
@@ -267,8 +268,8 @@ def _epoch_loop(ctx: Context, node: ast.AST) -> ast.For | None:
         parent, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
     ):
         if isinstance(parent, ast.For):
-            names = [n.id for n in ast.walk(parent.target) if isinstance(n, ast.Name)]
-            source = {last_name(n).lower() for n in ast.walk(parent.iter)}
+            names = [n.id for n in walk(parent.target) if isinstance(n, ast.Name)]
+            source = {last_name(n).lower() for n in walk(parent.iter)}
             if any(_EPOCH.match(n) for n in names) or any("epoch" in s for s in source):
                 return parent
         parent = ctx.symbols.parent.get(parent)
@@ -277,11 +278,11 @@ def _epoch_loop(ctx: Context, node: ast.AST) -> ast.For | None:
 
 def _steps(ctx: Context, node: ast.AST) -> bool:
     return any(isinstance(n, ast.Call) and last_name(n.func) in ("step", "update") and isinstance(n.func, ast.Attribute)
-               and is_scaler(ctx, n.func.value, ctx.symbols.scope(n)) for n in ast.walk(node))  # fmt: skip
+               and is_scaler(ctx, n.func.value, ctx.symbols.scope(n)) for n in walk(node))  # fmt: skip
 
 
 def _makes_optimizer(ctx: Context, node: ast.AST) -> bool:
-    for inner in ast.walk(node):
+    for inner in walk(node):
         if isinstance(inner, ast.Call):
             name = ctx.symbols.qual(inner.func) or last_name(inner.func)
             if (name.startswith("torch.optim.") and ".lr_scheduler" not in name) or re.search(

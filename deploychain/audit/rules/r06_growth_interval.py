@@ -12,6 +12,7 @@ from deploychain.audit.finding import Finding
 from deploychain.audit.loss_scale import number
 from deploychain.audit.planned_steps import planned_steps
 from deploychain.audit.scaler_settings import settings
+from deploychain.audit.tree import walk
 from deploychain.audit.values import words
 
 _SHORTEST = 100  # at the ceiling about one step in `growth_interval` is skipped
@@ -73,7 +74,7 @@ def _basis(ctx: Context, value: ast.expr, scope: Scope, depth: int = 2) -> str:
     if text is not None:
         exprs += [b.value for b in ctx.symbols.bindings(text, scope) if b.value is not None]
     for expr in exprs:
-        for node in ast.walk(expr):
+        for node in walk(expr):
             leaf = last_name(node).lower()
             if leaf in _BATCH or (isinstance(node, ast.Constant) and node.value in _BATCH):
                 return "batch size"

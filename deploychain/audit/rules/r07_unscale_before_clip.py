@@ -13,6 +13,7 @@ from deploychain.audit.finding import Finding
 from deploychain.audit.paths import Graph, Path, search
 from deploychain.audit.rules.gradient_logs import only_logged
 from deploychain.audit.rules.parameter_owners import modules_of, other_parameters
+from deploychain.audit.tree import walk
 from deploychain.audit.values import words
 
 
@@ -118,7 +119,7 @@ def _tensor_hooks(ctx: Context) -> Iterator[Finding]:
         if not (isinstance(call.func, ast.Attribute) and call.args and _is_parameter(ctx, call.func.value, scope)):
             continue
         body, given = _hook_of(ctx, call.args[0], scope)
-        found = next((n for n in ast.walk(body) if _bends(n, given)), None) if body is not None else None
+        found = next((n for n in walk(body) if _bends(n, given)), None) if body is not None else None
         if found is not None:
             yield ctx.finding(
                 "R07", call, ERROR,
@@ -147,7 +148,7 @@ def _bends(node: ast.AST, name: str) -> bool:
     """A call that is not linear in the gradient: it clamps it, or asks for its norm."""
     if not (isinstance(node, ast.Call) and last_name(node.func) in _BENDS):
         return False
-    return any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(node))
+    return any(isinstance(n, ast.Name) and n.id == name for n in walk(node))
 
 
 _BENDS = words("clamp clamp_ clip clip_ norm renorm nan_to_num clip_grad_norm_ clip_grad_value_ where")

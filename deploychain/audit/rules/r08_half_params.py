@@ -12,6 +12,7 @@ from deploychain.audit.branches import taken
 from deploychain.audit.context import ERROR, Context, Rule
 from deploychain.audit.finding import Finding
 from deploychain.audit.half_parameters import optimizers, trained_dtype
+from deploychain.audit.tree import walk
 
 VANISHING = 2.0**-25  # this and everything below rounds to 0 in float16
 _ADAM = frozenset({"Adam", "AdamW", "NAdam", "RAdam", "Adamax"})
@@ -116,7 +117,7 @@ def _trains_added_parameters(ctx: Context, call: ast.Call) -> bool:
     names = set(_module_names(call))
     for argument in call.args[:1]:
         for ref in ctx.symbols.resolve(argument, ctx.symbols.scope(call)):
-            names |= {n for node in ast.walk(ref.expr) if isinstance(node, ast.Call) for n in _module_names(node)}
+            names |= {n for node in walk(ref.expr) if isinstance(node, ast.Call) for n in _module_names(node)}
     return any(dotted(module) in names for module, _ in frozen_modules(ctx))
 
 
@@ -153,7 +154,7 @@ def _live_scaler(ctx: Context) -> bool:
 
 
 def _module_names(call: ast.Call) -> Iterator[str]:
-    for node in ast.walk(call):
+    for node in walk(call):
         if isinstance(node, ast.Attribute) and node.attr in ("parameters", "named_parameters"):
             text = dotted(node.value)
             if text:

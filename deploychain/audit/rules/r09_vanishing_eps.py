@@ -11,6 +11,7 @@ from deploychain.audit.astnames import Scope, argument, keyword, last_name
 from deploychain.audit.context import WARNING, Context, Rule
 from deploychain.audit.finding import Finding
 from deploychain.audit.rules.r08_half_params import VANISHING
+from deploychain.audit.tree import walk
 from deploychain.audit.values import Seen, Value
 
 _CLAMPS = {"clamp": 0, "clamp_min": 0, "clamp_": 0, "clip": 0}
@@ -171,7 +172,7 @@ def _made_half(ctx: Context, layer: ast.Call, scope: Scope) -> ast.AST | None:
     if cls is not None:
         return ctx.walk.half_modules.get(cls.name)
     for ref, made in ctx.walk.half_calls:
-        if any(node is layer for node in ast.walk(ref.expr)):
+        if any(node is layer for node in walk(ref.expr)):
             return made
         # ... or by the function that builds it
         if isinstance(ref.expr, ast.Call) and scope is not ctx.symbols.module and ref.scope is scope:

@@ -11,6 +11,7 @@ from deploychain.audit.astnames import UNKNOWN, Ref, Scope, dotted, keyword, las
 from deploychain.audit.context import ERROR, WARNING, Context, Rule
 from deploychain.audit.finding import Finding
 from deploychain.audit.loaded_weights import loaded_after, loaded_before
+from deploychain.audit.tree import walk
 from deploychain.audit.values import words
 
 _NORMS = words(
@@ -192,7 +193,7 @@ def _raised(ctx: Context, node: ast.Assign | ast.AugAssign, target: ast.expr, sc
     """`conf["ln_eps"] = max(conf["ln_eps"], 1e-3)`, or another number `if fp16:`, where weights are loaded afterwards."""
     value, parent = node.value, ctx.symbols.parent.get(node)
     clamped = isinstance(value, ast.Call) and last_name(value.func) == "max"
-    clamped = clamped and any(ctx.str(n) == ctx.str(target) for n in ast.walk(value))
+    clamped = clamped and any(ctx.str(n) == ctx.str(target) for n in walk(value))
     about = ctx.str(parent.test) if isinstance(parent, ast.If) else ""
     asked = re.search(r"half|fp16|float16|amp\b", about) and isinstance(ctx.symbols.const(value, scope), float)
     if not (clamped or asked):
@@ -208,7 +209,7 @@ def _norm_target(ctx: Context, expr: ast.expr, node: ast.AST, scope: Scope) -> b
     while parent is not None and not isinstance(parent, ast.FunctionDef | ast.Module):
         if isinstance(parent, ast.If | ast.IfExp):
             test = ctx.str(parent.test).lower()
-            if "norm" in test or "'eps'" in test or any(last_name(n) in _NORMS for n in ast.walk(parent.test)):
+            if "norm" in test or "'eps'" in test or any(last_name(n) in _NORMS for n in walk(parent.test)):
                 return True
         parent = ctx.symbols.parent.get(parent)
     text = dotted(expr) or (expr.attr if isinstance(expr, ast.Attribute) else "")
@@ -216,7 +217,7 @@ def _norm_target(ctx: Context, expr: ast.expr, node: ast.AST, scope: Scope) -> b
         return True
     for binding in ctx.symbols.bindings(text, scope):
         refs = ctx.symbols.resolve(binding.value, binding.scope) if binding.loop and binding.value is not None else []
-        if any(last_name(n) in _NORMS for r in refs for n in ast.walk(r.expr)):
+        if any(last_name(n) in _NORMS for r in refs for n in walk(r.expr)):
             return True
     return False
 
@@ -295,7 +296,7 @@ def _as_trained(ctx: Context, source: ast.expr, value: ast.expr, scope: Scope) -
     if eps is UNKNOWN:
         return not _finfo_half(ctx, value, scope) and not isinstance(value, ast.BinOp | ast.Call)
     for ref in [*ctx.symbols.resolve(source, scope), Ref(source, scope)]:
-        for node in ast.walk(ref.expr):
+        for node in walk(ref.expr):
             name = (
                 ctx.symbols.const(node, ref.scope)
                 if isinstance(node, ast.Name | ast.Attribute | ast.Constant)
@@ -333,7 +334,7 @@ def _finfo_half(ctx: Context, expr: ast.expr, scope: Scope, depth: int = 3) -> b
     if "finfo" not in ctx.text:
         return False
     for ref in [*ctx.symbols.resolve(expr, scope), *_default(ctx, expr, scope)]:
-        for node in ast.walk(ref.expr):
+        for node in walk(ref.expr):
             if isinstance(node, ast.Attribute) and node.attr in _FINFO_FIELDS:
                 if _is_finfo(ctx, node.value, ref.scope, half=True):
                     return True

@@ -20,6 +20,7 @@ from deploychain.audit.formulas import (
     through,
 )
 from deploychain.audit.rules import attention_scale
+from deploychain.audit.tree import walk
 from deploychain.audit.values import words
 
 _LOGS = words("log log_ log2 log10")
@@ -90,7 +91,7 @@ def _related(ctx: Context, over: list[ast.expr], under: list[ast.expr], scope: S
 
 
 def _names(expr: ast.expr) -> set[str]:
-    return {n.id for n in ast.walk(expr) if isinstance(n, ast.Name)} - {"torch", "self", "F", "math", "np"}
+    return {n.id for n in walk(expr) if isinstance(n, ast.Name)} - {"torch", "self", "F", "math", "np"}
 
 
 # -- logarithms ------------------------------------------------------------------------------------------------------
@@ -130,7 +131,7 @@ def _plain_minus(ctx: Context, x: ast.expr, scope: Scope) -> bool:
     """`exp(-score)` of a value that may have either sign."""
     return isinstance(latest(ctx, x, scope).expr, ast.UnaryOp) and not any(
         isinstance(n, ast.Call) and last_name(n.func) in ("clamp", "clamp_", "clip", "tanh", "normalize", "sigmoid")
-        for n in ast.walk(x)
+        for n in walk(x)
     )
 
 
@@ -236,7 +237,7 @@ def _one_minus_probability(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
     if probability(ctx, right, scope) is not None:
         return True
     refs = ctx.symbols.resolve(right, scope)
-    if any(isinstance(n, ast.Call) and last_name(n.func) in _CLAMPS for r in refs for n in ast.walk(r.expr)):
+    if any(isinstance(n, ast.Call) and last_name(n.func) in _CLAMPS for r in refs for n in walk(r.expr)):
         return False
     # hand-written binary cross-entropy on an argument: log(p) and log(1 - p) of the same p
     if not isinstance(right, ast.Name) or not any(isinstance(r.expr, ast.Name) for r in refs):

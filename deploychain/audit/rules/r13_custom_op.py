@@ -14,6 +14,7 @@ from deploychain.audit.finding import Finding
 from deploychain.audit.rules.compiled_code import autocast_is_off, casts, is_extension
 from deploychain.audit.rules.custom_operators import severity, unregistered_operators
 from deploychain.audit.rules.direct_calls import direct_calls
+from deploychain.audit.tree import walk
 from deploychain.audit.values import words
 
 _MIXING = words(
@@ -53,7 +54,7 @@ _HALF = re.compile(r"autocast|half|float16|fp16|bf16|precision|[Ss]caler|\bamp\b
 
 def _trains_in_fp32(ctx: Context) -> bool:
     """The training is in the file, and nothing of AMP is."""
-    return ".backward(" in ctx.text and ".step(" in ctx.text and _HALF.search(ctx.text) is None
+    return ".backward(" in ctx.text and ".step(" in ctx.text and not ctx.says(_HALF)
 
 
 def _methods(cls: Scope) -> dict[str, ast.FunctionDef]:
@@ -141,7 +142,7 @@ def _in_fp32_only(ctx: Context, cls: Scope) -> bool:
 def _run_by(ctx: Context, method: ast.FunctionDef) -> list[ast.FunctionDef]:
     """A method, and the functions of the file that it calls by name."""
     found = [method]
-    for node in ast.walk(method):
+    for node in walk(method):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             called = ctx.symbols.local_function(node.func, ctx.symbols.scope(node))
             if called is not None and isinstance(called.node, ast.FunctionDef) and called.node not in found:
@@ -151,7 +152,7 @@ def _run_by(ctx: Context, method: ast.FunctionDef) -> list[ast.FunctionDef]:
 
 def _mixes(ctx: Context, methods: list[ast.FunctionDef]) -> str:
     for method in methods:
-        for node in ast.walk(method):
+        for node in walk(method):
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
                 return "multiplies matrices"
             if not isinstance(node, ast.Call):

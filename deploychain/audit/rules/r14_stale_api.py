@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from deploychain.audit.astnames import keyword, last_name
 from deploychain.audit.context import NOTE, Context, Rule
 from deploychain.audit.finding import Finding
+from deploychain.audit.tree import walk
 
 _NAMES = ("autocast", "GradScaler", "custom_fwd", "custom_bwd")
 _STALE = {f"torch.{device}.amp.{name}": (device, name) for device in ("cuda", "cpu") for name in _NAMES}
@@ -110,12 +111,12 @@ def _import_fix(names: list[str], device: str) -> str:
 
 def supports_old_torch(ctx: Context) -> bool:
     """The file also knows the new names, or asks for the version: it means to run on torch < 2.4 as well."""
-    if _VERSION_TEST.search(ctx.text):
+    if ctx.says(_VERSION_TEST):
         return True
     for node in ctx.symbols.nodes(ast.Try):
         if not node.handlers:
             continue
-        inside = [n for part in (node.body, *(h.body for h in node.handlers)) for s in part for n in ast.walk(s)]
+        inside = [n for part in (node.body, *(h.body for h in node.handlers)) for s in part for n in walk(s)]
         stale = any(
             (isinstance(n, ast.ImportFrom) and _STALE_MODULE.match(n.module or ""))
             or (isinstance(n, ast.Attribute) and ctx.symbols.qual(n) in _STALE)

@@ -15,6 +15,7 @@ from deploychain.audit.images import CHW, HWC, Images
 from deploychain.audit.rules.image_options import only_by_option
 from deploychain.audit.rules.transform_lists import COMPOSES, composed, last_dtype, normalises_first, step_dtype
 from deploychain.audit.rules.worker_constants import cuda_in_workers
+from deploychain.audit.tree import walk
 
 # Means of the training sets that images are usually normalised with (ImageNet, as numbers up to 255 too, CLIP).
 _IMAGE_MEANS = (
@@ -116,7 +117,7 @@ def _names_of_transforms(ctx: Context) -> set[str]:
                 above = ctx.symbols.parent.get(above)
             if isinstance(above, ast.Assign):
                 found |= {
-                    last_name(n) for t in above.targets for n in ast.walk(t) if isinstance(n, ast.Name | ast.Attribute)
+                    last_name(n) for t in above.targets for n in walk(t) if isinstance(n, ast.Name | ast.Attribute)
                 }
             elif isinstance(above, ast.Return):
                 found |= {last_name(t) for t in _taking(ctx, ctx.symbols.scope(call))}
@@ -205,7 +206,7 @@ def _divided_later(ctx: Context, node: ast.AST) -> ast.expr | None:
     body = getattr(ctx.symbols.parent.get(statement), "body", [])
     after = body[body.index(statement) + 1 :][:3] if isinstance(body, list) and statement in body else []
     for later in after:
-        for n in ast.walk(later):
+        for n in walk(later):
             if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div) and dotted(n.left) == name:
                 return n.right
             if isinstance(n, ast.AugAssign) and isinstance(n.op, ast.Div) and dotted(n.target) == name:
@@ -248,7 +249,7 @@ def _of_itself(ctx: Context, mean: ast.expr, scope: Scope) -> bool:
     return any(
         isinstance(n, ast.Call) and last_name(n.func) in ("mean", "var_mean", "std_mean", "amin", "min", "median")
         for r in ctx.symbols.resolve(mean, scope)
-        for n in ast.walk(r.expr)
+        for n in walk(r.expr)
     )
 
 
@@ -348,7 +349,7 @@ def _made_channels_first_later(ctx: Context, scope: Scope) -> bool:
     """The function still turns an image from channels last to channels first, so it had the channels last before."""
     return any(
         isinstance(n, ast.Call) and last_name(n.func) in ("permute", "transpose", "moveaxis", "movedim", "rearrange")
-        for n in ast.walk(scope.node)
+        for n in walk(scope.node)
     )
 
 

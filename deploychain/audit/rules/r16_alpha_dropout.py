@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from deploychain.audit.astnames import Scope, last_name
 from deploychain.audit.context import WARNING, Context, Rule
 from deploychain.audit.finding import Finding
+from deploychain.audit.tree import walk
 
 _NAMES = frozenset({"AlphaDropout", "FeatureAlphaDropout"})
 _FUNCTIONS = frozenset({"alpha_dropout", "feature_alpha_dropout", "alpha_dropout_", "feature_alpha_dropout_"})
@@ -133,7 +134,7 @@ def _selu_near(ctx: Context, node: ast.AST) -> bool:
         (isinstance(n, ast.Name | ast.Attribute) and last_name(n) in ("SELU", "selu", "selu_"))
         or (isinstance(n, ast.Constant) and isinstance(n.value, str) and n.value.lower() == "selu")
         for place in places
-        for n in ast.walk(place)
+        for n in walk(place)
     )
 
 

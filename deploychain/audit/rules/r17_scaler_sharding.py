@@ -10,6 +10,7 @@ from deploychain.audit.astnames import Scope, dotted, last_name
 from deploychain.audit.context import ERROR, Context, Rule
 from deploychain.audit.finding import Finding
 from deploychain.audit.rules.ddp_bypass import around_ddp
+from deploychain.audit.tree import walk
 
 _FSDP1 = frozenset(
     {
@@ -155,7 +156,7 @@ def _found_inf(ctx: Context, expr: ast.expr, scope: Scope) -> str | None:
     """A loop variable over the found_inf tensors: to reduce them is right, to write them is not."""
     for binding in ctx.symbols.bindings(dotted(expr) or "", scope):
         if binding.loop and binding.value is not None and "found_inf_per_device" in ast.unparse(binding.value):
-            names = (_private_of(ctx, n, binding.scope) for n in ast.walk(binding.value))
+            names = (_private_of(ctx, n, binding.scope) for n in walk(binding.value))
             return next((n for n in names if n), None) or f"{_owner(binding.value)}._per_optimizer_states"
     return None
 
@@ -164,7 +165,7 @@ def _owner(expr: ast.expr) -> str:
     return next(
         (
             dotted(n) or "scaler"
-            for n in ast.walk(expr)
+            for n in walk(expr)
             if isinstance(n, ast.Name | ast.Attribute) and "scaler" in last_name(n)
         ),
         "scaler",
@@ -197,7 +198,7 @@ def _is_scale(ctx: Context, value: ast.expr | None, scope: Scope) -> bool:
     """`torch.tensor(scaler.get_scale())`, `torch.tensor(state["scale"])` of a scaler's state_dict()."""
     if value is None:
         return False
-    for node in ast.walk(value):
+    for node in walk(value):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get_scale":
             return ctx.amp.is_scaler(node.func.value, scope)
         if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and node.slice.value == "scale":
@@ -212,7 +213,7 @@ def _is_scale(ctx: Context, value: ast.expr | None, scope: Scope) -> bool:
 
 
 def _uses(call: ast.Call, name: str) -> bool:
-    return any(dotted(n) == name for a in (*call.args, *(k.value for k in call.keywords)) for n in ast.walk(a))
+    return any(dotted(n) == name for a in (*call.args, *(k.value for k in call.keywords)) for n in walk(a))
 
 
 def _touched(ctx: Context, node: ast.AST, name: str, what: str) -> Finding:

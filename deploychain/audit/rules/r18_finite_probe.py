@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from deploychain.audit.astnames import Scope, last_name, returns
 from deploychain.audit.context import ERROR, WARNING, Context, Rule
 from deploychain.audit.finding import Finding
+from deploychain.audit.tree import children, walk
 
 _TESTS = frozenset({"isnan", "isinf", "isfinite"})
 _GUARDS = frozenset(
@@ -120,12 +121,12 @@ def _nodes_of_forward(ctx: Context, forward: Scope) -> Iterator[tuple[ast.AST, S
 
 
 def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
-    stack = deque(ast.iter_child_nodes(function))
+    stack = deque(children(function))
     while stack:
         node = stack.popleft()
         yield node
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
-            stack.extend(ast.iter_child_nodes(node))
+            stack.extend(children(node))
 
 
 def _raises(body: list[ast.stmt]) -> bool:
@@ -158,7 +159,7 @@ def _is_probe(ctx: Context, test: ast.expr, scope: Scope, looked: dict[int, int]
 
 
 def _asks(ctx: Context, test: ast.expr, scope: Scope, looked: dict[int, int], depth: int) -> bool:
-    for node in ast.walk(test):
+    for node in walk(test):
         if isinstance(node, ast.Call) and last_name(node.func) in _TESTS:
             name = ctx.symbols.qual(node.func) or ""
             if not name.startswith(("math.", "numpy.")) or _of_a_tensor(node):
@@ -183,7 +184,7 @@ def _asks(ctx: Context, test: ast.expr, scope: Scope, looked: dict[int, int], de
 def _answers(value: ast.expr) -> bool:
     """A bool or a count: no tensor that was repaired with `torch.where(torch.isnan(x), ...)`."""
     return not any(
-        isinstance(n, ast.Call) and last_name(n.func) in ("where", "masked_fill", "nan_to_num") for n in ast.walk(value)
+        isinstance(n, ast.Call) and last_name(n.func) in ("where", "masked_fill", "nan_to_num") for n in walk(value)
     )
 
 
@@ -192,7 +193,7 @@ def _of_a_tensor(call: ast.Call) -> bool:
     return any(
         isinstance(n, ast.Attribute) and n.attr in ("item", "numpy", "detach", "cpu")
         for a in call.args
-        for n in ast.walk(a)
+        for n in walk(a)
     )
 
 
@@ -205,7 +206,7 @@ def _finite_by_comparison(ctx: Context, node: ast.Compare) -> bool:
         reduced = isinstance(ctx.symbols.parent.get(node), ast.Attribute | ast.Call)
         if ast.dump(left) == ast.dump(right) and reduced:
             return True
-    largest = any(isinstance(n, ast.Call) and last_name(n.func) in _LARGEST for n in ast.walk(left))
+    largest = any(isinstance(n, ast.Call) and last_name(n.func) in _LARGEST for n in walk(left))
     if not largest:
         return False
     limit = ctx.symbols.const(right, ctx.symbols.scope(node))
@@ -234,7 +235,7 @@ def _guarded(ctx: Context, node: ast.AST, function: ast.AST) -> bool:
 
 def _switches(test: ast.expr) -> bool:
     """The test asks whether the model is being exported, or for a debug switch."""
-    for inner in ast.walk(test):
+    for inner in walk(test):
         name = last_name(inner) if isinstance(inner, ast.Attribute | ast.Name) else ""
         if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
             name = inner.value if "DEBUG" in inner.value else ""

@@ -44,7 +44,7 @@ def _below(ctx: Context, export: Export) -> Finding | None:
             "normalize) or be invalid (split, chunk), both without an exception",
             f"torch.onnx.export(..., opset_version=18, dynamo=True); where {max(low)} is needed: dynamo=False, then check the file",
         )  # fmt: skip
-    if export.method or export.refs("dynamo") or export.unknown_rest() or _CHECKS.search(ctx.text):
+    if export.method or export.refs("dynamo") or export.unknown_rest() or ctx.says(_CHECKS):
         return None
     return ctx.finding(
         "R19", export.call, NOTE,

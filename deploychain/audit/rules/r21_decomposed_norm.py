@@ -13,6 +13,7 @@ from deploychain.audit.exports import Export
 from deploychain.audit.finding import Finding
 from deploychain.audit.norms import by_hand, layer_norm
 from deploychain.audit.tables import strings
+from deploychain.audit.tree import walk
 
 _LAYER_NORM_OPSET = 17
 _HALF = re.compile(r"half|float16|fp16|FP16")
@@ -24,7 +25,7 @@ _CHAIN = frozenset({"Pow", "ReduceMean", "Sqrt", "Div", "LayerNormalization"})
 
 
 def check(ctx: Context) -> Iterator[Finding]:
-    if not _HALF.search(ctx.text):
+    if not ctx.says(_HALF):
         return
     found = ctx.exports if "onnx" in ctx.text else []
     later = _converted_later(ctx) if found else None
@@ -132,7 +133,7 @@ def _in_loop(ctx: Context, call: ast.Call) -> bool:
 
 def _converted_later(ctx: Context) -> str | None:
     """What makes the exported graph float16 in the same file, without keeping the norms out of it."""
-    if _PINS.search(ctx.text) or _NORM_OPS.search(ctx.text):
+    if ctx.says(_PINS) or ctx.says(_NORM_OPS):
         return None
     for call in ctx.symbols.calls:
         leaf = (ctx.symbols.qual(call.func) or last_name(call.func)).rpartition(".")[2]
@@ -196,7 +197,7 @@ def _run_in_half(ctx: Context, halved: dict[str, int]) -> Iterator[tuple[Scope, 
             continue
         done.add(id(function))
         yield function, line
-        for node in ast.walk(function.node):
+        for node in walk(function.node):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 called = ctx.symbols.local_function(node.func, function)
                 if called is not None:

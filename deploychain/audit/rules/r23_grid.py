@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from deploychain.audit.astnames import Ref, Scope, argument, last_name
 from deploychain.audit.context import WARNING, Context, Rule
 from deploychain.audit.finding import Finding
+from deploychain.audit.tree import walk
 from deploychain.audit.values import Seen
 
 SMALL_MAP = 256  # coordinate error 0.03 pixels at width 256, 0.23 at 1920
@@ -66,7 +67,7 @@ def _small(ctx: Context, call: ast.Call, leaf: str) -> bool:
             return True
     if leaf != "affine_grid" and len(call.args) > 1:
         for ref in ctx.symbols.resolve(call.args[1], scope):
-            for node in ast.walk(ref.expr):
+            for node in walk(ref.expr):
                 if isinstance(node, ast.Call) and (ctx.symbols.qual(node.func, ref.scope) or "").endswith(
                     ("affine_grid", "linspace")
                 ):

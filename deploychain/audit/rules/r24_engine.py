@@ -12,6 +12,7 @@ from deploychain.audit.context import ERROR, WARNING, Context, Rule
 from deploychain.audit.finding import Finding
 from deploychain.audit.log_search import asks_for_precision
 from deploychain.audit.tensorrt import CommandLines, Release, Words
+from deploychain.audit.tree import walk
 
 _PRECISION = ("fp16", "int8", "best", "bf16", "fp8", "int4")
 _GONE = (*_PRECISION, "precisionConstraints", "layerPrecisions", "layerOutputTypes", "calib")
@@ -129,7 +130,7 @@ def _other_program(piece: Words, lines: CommandLines) -> bool:
 
 def _open_ended(ctx: Context, root: ast.AST) -> bool:
     """Options that are not known here may be added: `[..., *extra]`."""
-    for node in ast.walk(root):
+    for node in walk(root):
         if isinstance(node, ast.Starred):
             refs = ctx.symbols.resolve(node.value, ctx.symbols.scope(node))
             if any(not isinstance(r.expr, ast.List | ast.Tuple | ast.Dict) for r in refs):
@@ -167,7 +168,7 @@ def _flags(ctx: Context) -> Iterator[Finding]:
 
 
 def _names_a_precision(ctx: Context, expr: ast.expr) -> bool:
-    for node in ast.walk(expr):
+    for node in walk(expr):
         if isinstance(node, ast.expr):
             for ref in ctx.symbols.resolve(node, ctx.symbols.scope(expr)):
                 parts = ref.expr.values if isinstance(ref.expr, ast.Dict) else [ref.expr]

@@ -21,6 +21,7 @@ from deploychain.audit.rules.half_roundtrips import (
 )
 from deploychain.audit.rules.half_statistics import is_half
 from deploychain.audit.rules.precision_helpers import PrecisionHelpers
+from deploychain.audit.tree import walk
 
 _MODULE = re.compile(
     r"(^|[._])(model|net|network|module|backbone|encoder|decoder|generator|discriminator|student|teacher|ema|classifier|"
@@ -167,7 +168,7 @@ def _stays(ctx: Context, call: ast.Call, text: str) -> bool:
         return False
     kept = _kept_as(ctx, call)
     return (kept is not None and kept.id == text) or not any(
-        isinstance(n, ast.Call) and last_name(n.func) not in SELF_RETURNING for n in ast.walk(call.func)
+        isinstance(n, ast.Call) and last_name(n.func) not in SELF_RETURNING for n in walk(call.func)
     )
 
 
@@ -362,7 +363,7 @@ def _reloaded(ctx: Context, first: ast.Call, second: ast.Call, text: str) -> boo
         b.scope is scope
         and b.value is not None
         and start < getattr(b.node, "lineno", 0) <= second.lineno
-        and not any(dotted(n) == text for n in ast.walk(b.value))
+        and not any(dotted(n) == text for n in walk(b.value))
         for b in ctx.symbols.bindings(text, scope)
     )
 

@@ -11,6 +11,7 @@ from deploychain.audit.batchnorm import NORMS, BatchNorms, names_batchnorm, test
 from deploychain.audit.context import WARNING, Context, Rule
 from deploychain.audit.finding import Finding
 from deploychain.audit.rules.half_statistics import halved_statistics, is_half
+from deploychain.audit.tree import walk
 
 _FOLDS = (
     "fuse_conv_bn",
@@ -171,7 +172,7 @@ def _restored(ctx: Context) -> bool:
         if not any(tested_for(test, ctx.symbols) for test in tests):
             continue
         body = node.body if isinstance(node, ast.If) else [node.elt]
-        for inner in (n for part in body for n in ast.walk(part)):
+        for inner in (n for part in body for n in walk(part)):
             if (
                 isinstance(inner, ast.Call)
                 and last_name(inner.func) == "float"

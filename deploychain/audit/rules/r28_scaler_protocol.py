@@ -15,6 +15,7 @@ from deploychain.audit.paths import Graph, Node, search
 from deploychain.audit.rules.scaler_bypass import Found, is_live, never_called, past_the_scaler
 from deploychain.audit.rules.scaler_lifetime import one_per_batch
 from deploychain.audit.rules.scaler_state import checkpoints, without_gradients
+from deploychain.audit.tree import walk
 from deploychain.audit.values import words
 
 
@@ -93,10 +94,10 @@ def _never_updated(ctx: Context, done: set[tuple[str, int]]) -> Iterator[Finding
 def _update_per_optimizer(ctx: Context) -> Iterator[Finding]:
     """`for opt in optimizers: scaler.step(opt); scaler.update()`, with nothing in the loop that makes new gradients."""
     for loop in ctx.symbols.nodes(ast.For):
-        calls = [n for s in loop.body for n in ast.walk(s) if isinstance(n, ast.Call)]
+        calls = [n for s in loop.body for n in walk(s) if isinstance(n, ast.Call)]
         if not calls or not all(last_name(c.func) in _OF_A_STEP for c in calls):
             continue
-        given = {dotted(n) for n in ast.walk(loop.target)}
+        given = {dotted(n) for n in walk(loop.target)}
         own = [
             c for c in calls if isinstance(c.func, ast.Attribute) and dotted(c.func.value) not in given
             and ctx.amp.is_scaler(c.func.value, ctx.symbols.scope(c))
@@ -116,8 +117,8 @@ def _update_per_optimizer(ctx: Context) -> Iterator[Finding]:
 def _picks_one(loop: ast.For, given: set[str | None]) -> bool:
     """`if i != which: continue`: of several optimisers the loop steps one."""
     return any(
-        isinstance(n, ast.Break) or (isinstance(n, ast.If) and any(dotted(t) in given for t in ast.walk(n.test)))
-        for s in loop.body for n in ast.walk(s)
+        isinstance(n, ast.Break) or (isinstance(n, ast.If) and any(dotted(t) in given for t in walk(n.test)))
+        for s in loop.body for n in walk(s)
     )  # fmt: skip
 
 
@@ -245,7 +246,7 @@ def _asks_a_helper(ctx: Context, test: ast.expr, event: Event) -> bool:
     return _of_a_step(ctx, test, event.scope) or any(
         _of_a_step(ctx, ref.expr, ref.scope)
         or any(word in ast.unparse(ref.expr).lower() for word in ("scale()", "skip", "finite"))
-        for call in ast.walk(test)
+        for call in walk(test)
         if isinstance(call, ast.Call)
         for ref in ctx.symbols.resolve(call, event.scope)
     )
@@ -256,7 +257,7 @@ def _of_a_step(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
     return any(
         isinstance(ref.expr, ast.Call) and isinstance(ref.expr.func, ast.Attribute) and ref.expr.func.attr == "step"
         and ctx.amp.is_scaler(ref.expr.func.value, ref.scope)
-        for node in ast.walk(expr) if isinstance(node, ast.Name | ast.Attribute | ast.Call)
+        for node in walk(expr) if isinstance(node, ast.Name | ast.Attribute | ast.Call)
         for ref in ctx.symbols.resolve(node, scope)
     )  # fmt: skip
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from deploychain.audit.astnames import Scope, last_name
 from deploychain.audit.context import ERROR, Context
 from deploychain.audit.finding import Finding
+from deploychain.audit.tree import walk
 from deploychain.audit.values import words
 
 _OTHER_RUNS = words("range product")  # `for run in range(5)`: experiments, folds or epochs, not batches
@@ -70,7 +71,7 @@ def _over_batches(loop: ast.For) -> bool:
 def _trains(ctx: Context, block: ast.For | ast.FunctionDef, scope: Scope) -> bool:
     """A whole step in this very loop or function, and not in a loop inside it, with an optimiser from outside."""
     kinds = set()
-    for node in ast.walk(block):
+    for node in walk(block):
         if not isinstance(node, ast.Call):
             continue
         name = ctx.symbols.qual(node.func) or last_name(node.func)

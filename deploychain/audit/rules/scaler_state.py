@@ -36,12 +36,7 @@ def checkpoints(ctx: Context) -> Iterator[Finding]:
             f"the checkpoint holds the optimiser's state but not the scaler's: {lost}",
             '"scaler": scaler.state_dict(),  # and scaler.load_state_dict(checkpoint["scaler"]) on resume',
         )  # fmt: skip
-    elif (
-        scaler_saved
-        and not scaler_loaded
-        and not _WRITTEN.search(ctx.text)
-        and (load := _loaded(ctx, stepped)) is not None
-    ):
+    elif scaler_saved and not scaler_loaded and not ctx.says(_WRITTEN) and (load := _loaded(ctx, stepped)) is not None:
         yield ctx.finding(
             "R28", load, WARNING,
             "the optimiser's state is loaded but not the scaler's, which the checkpoint holds: the scale starts at 65536 again, with 5 "

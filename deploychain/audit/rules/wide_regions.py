@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from deploychain.audit.astnames import Scope, keyword, last_name
 from deploychain.audit.context import Context
 from deploychain.audit.frameworks import Region
+from deploychain.audit.tree import walk
 from deploychain.audit.values import runs_a_model
 
 _BACKWARD = frozenset({"backward", "manual_backward"})
@@ -101,7 +102,7 @@ def _half_elsewhere(ctx: Context) -> bool:
 
 
 def _runs_model(ctx: Context, node: ast.AST, depth: int = 2) -> bool:
-    return any(_is_forward(ctx, call, depth) for call in ast.walk(node) if isinstance(call, ast.Call))
+    return any(_is_forward(ctx, call, depth) for call in walk(node) if isinstance(call, ast.Call))
 
 
 def _is_forward(ctx: Context, call: ast.Call, depth: int) -> bool:

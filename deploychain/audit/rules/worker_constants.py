@@ -9,6 +9,7 @@ from deploychain.audit.astnames import Scope, argument, dotted, keyword, last_na
 from deploychain.audit.context import Context
 from deploychain.audit.images import Images
 from deploychain.audit.rules.transform_lists import COMPOSES, steps
+from deploychain.audit.tree import walk
 
 _MAKES = frozenset(
     {"torch.tensor", "torch.as_tensor", "torch.zeros", "torch.ones", "torch.full", "torch.cuda.FloatTensor",
@@ -127,7 +128,7 @@ def _made(ctx: Context, call: ast.Call) -> Iterator[str]:
 
 
 def _names_read(cls: Scope) -> Iterator[str]:
-    for node in ast.walk(cls.node):
+    for node in walk(cls.node):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             yield node.id
 
@@ -140,7 +141,7 @@ def _names_in_lambdas(ctx: Context) -> Iterator[str]:
             and isinstance(call.args[0], ast.Lambda)
             and not _v2(ctx, call)
         ):
-            for node in ast.walk(call.args[0].body):
+            for node in walk(call.args[0].body):
                 if isinstance(node, ast.Name):
                     yield node.id
 
