@@ -297,7 +297,8 @@ class CallTypes(ModuleTypes):
         function = self.symbols.local_function(call.func, self._scope)
         functions = [function] if function is not None else self._held_functions(call.func)
         if function is not None and isinstance(call.func, ast.Attribute) and last_name(call.func.value) == "self":
-            functions += self._overrides(function)[:4]
+            others = self._overrides(function)[:4]
+            functions = others if others and self.symbols.is_abstract(function.owner) else [*functions, *others]
         results = [self._run(f, args[: len(call.args)], call.keywords, args[len(call.args) :], own) for f in functions]
         return join(results) if results else None
 

@@ -124,6 +124,17 @@ class Symbols(Index):
                         return candidate
         return None
 
+    def is_abstract(self, cls: Scope | None) -> bool:
+        """A class that cannot run by itself: one of its methods only raises, or is an `abstractmethod`."""
+        return cls is not None and any(
+            isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef)
+            and (
+                any(last_name(d) == "abstractmethod" for d in method.decorator_list)
+                or (isinstance(method.body[-1], ast.Raise) and all(map(_says_nothing, method.body[:-1])))
+            )
+            for method in cls.body
+        )
+
     def _of_subclass(self, cls: Scope | None, candidates: list[Scope]) -> Scope | None:
         """The method that the one subclass in this file has, of those that a base class calls and leaves open."""
         found = [
@@ -373,7 +384,9 @@ def _is_property(method: Scope) -> bool:
 
 def _left_open(function: Scope) -> bool:
     """`raise NotImplementedError`, `pass` or only a docstring."""
-    return all(
-        isinstance(s, ast.Raise | ast.Pass) or (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))
-        for s in function.body
-    )
+    return all(isinstance(s, ast.Raise) or _says_nothing(s) for s in function.body)
+
+
+def _says_nothing(s: ast.stmt) -> bool:
+    """`pass`, `...` or a docstring."""
+    return isinstance(s, ast.Pass) or (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))

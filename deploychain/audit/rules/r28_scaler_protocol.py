@@ -213,6 +213,9 @@ def _batch(graph: Graph, node: Node) -> tuple[int, ...]:
     return tuple(loop for loop in node.loops if loop in trained)
 
 
+_SKIP_WORDS = ("scale()", "skip", "finite")
+
+
 def _skip_guard(ctx: Context, node: Node, event: Event) -> bool:
     """The scheduler's condition asks about the scale or a skip."""
     above = ctx.symbols.parent.get(event.node)
@@ -242,14 +245,20 @@ def _skip_guard(ctx: Context, node: Node, event: Event) -> bool:
 
 
 def _asks_a_helper(ctx: Context, test: ast.expr, event: Event) -> bool:
-    """`if self.optimizer_step():` of a method that returns whether the scale held, or what the step returned."""
-    return _of_a_step(ctx, test, event.scope) or any(
-        _of_a_step(ctx, ref.expr, ref.scope)
-        or any(word in ast.unparse(ref.expr).lower() for word in ("scale()", "skip", "finite"))
-        for call in walk(test)
-        if isinstance(call, ast.Call)
-        for ref in ctx.symbols.resolve(call, event.scope)
-    )
+    """`if self.optimizer_step():` of a method that returns whether the scale held, or what the step returned.
+
+    Also by name: `applied = self.optimizer_step()`, then `if applied:`.
+    """
+    if _of_a_step(ctx, test, event.scope):
+        return True
+    symbols = ctx.symbols
+    asked = [n for n in walk(test) if isinstance(n, ast.Call | ast.Name | ast.Attribute)]
+    refs = [r for n in asked for r in symbols.resolve(n, event.scope)]
+    if any(_of_a_step(ctx, *r) or any(w in ast.unparse(r.expr).lower() for w in _SKIP_WORDS) for r in refs):
+        return True
+    calls = [b.value for n in asked if isinstance(n, ast.Name) for b in symbols.bindings(n.id, event.scope)] + asked
+    helpers = [symbols.local_function(c.func, event.scope) for c in calls if isinstance(c, ast.Call)]
+    return any(h is not None and any(w in ast.unparse(h.node).lower() for w in _SKIP_WORDS) for h in helpers)
 
 
 def _of_a_step(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
