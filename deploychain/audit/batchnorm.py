@@ -123,6 +123,7 @@ class BatchNorms:
                 queue.append(Ref(made.value, here.scope))
             elif isinstance(made, ast.Name):  # `for child in net.children()`
                 queue += self._given_to_base(made.id, here.scope)
+                queue += self._applied_to(made.id, here.scope)
                 for binding in self.symbols.bindings(made.id, here.scope):
                     walked = walked_module(binding.value) if binding.loop else None
                     if walked is not None:
@@ -142,13 +143,22 @@ class BatchNorms:
                     if given is not None:
                         yield Ref(given, self.symbols.scope(call))
 
+    def _applied_to(self, name: str, scope: Scope) -> Iterator[Ref]:
+        """The model of `model.apply(cast)`: what `cast` gets are its modules."""
+        function = self.symbols.parameter_scope(name, scope)
+        if function is None or isinstance(function.node, ast.Lambda):
+            return
+        for call in self.symbols.calls_ending("apply"):
+            if call.args and last_name(call.args[0]) == function.name and isinstance(call.func, ast.Attribute):
+                yield Ref(call.func.value, self.symbols.scope(call))
+
     def _made_by(self, call: ast.Call, scope: Scope, seen: set[str]) -> str | None:
         name = self.symbols.qual(call.func, scope) or ""
         leaf = last_name(call.func) or name.rpartition(".")[2]
         known = self._architecture(call, name, leaf, scope)
         if known is not None:
             return known
-        if leaf in NORMS or _BLOCK.search(leaf):
+        if leaf in NORMS or _BLOCK.search(leaf) or name.rpartition(".")[2] in NORMS:
             return f"line {call.lineno}"
         if leaf.startswith("InstanceNorm"):
             given = keyword(call, "track_running_stats")
@@ -332,35 +342,3 @@ def walked_module(expr: ast.expr | None) -> ast.expr | None:
     ):  # fmt: skip
         return expr.func.value
     return None
-
-
-_SAYS = re.compile(r"BatchNorm|batch_?norm|running_|^\.?bn\d?\.?$")
-
-
-def names_batchnorm(test: ast.AST, symbols: Symbols) -> bool:
-    """A test that says BatchNorm, itself or by a tuple of classes that it names."""
-    parts: list[ast.AST] = [test]
-    for node in walk(test):
-        if isinstance(node, ast.Call) and last_name(node.func) == "isinstance" and len(node.args) == 2:
-            parts += [r.expr for r in symbols.resolve(node.args[1], symbols.scope(node)) if r.expr is not node.args[1]]
-    return any(
-        (isinstance(n, ast.Name | ast.Attribute) and last_name(n) in NORMS)
-        or (isinstance(n, ast.Constant) and isinstance(n.value, str) and _SAYS.search(n.value) is not None)
-        for part in parts
-        for n in walk(part)
-    )
-
-
-def tested_for(test: ast.AST, symbols: Symbols) -> bool | None:
-    """True: the test holds for BatchNorm modules; False: for others only; None: it asks for no kind of module."""
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        inner = tested_for(test.operand, symbols)
-        return None if inner is None else not inner
-    if isinstance(test, ast.BoolOp):
-        found = [f for f in (tested_for(v, symbols) for v in test.values) if f is not None]
-        return None if not found else any(found) if isinstance(test.op, ast.Or) else all(found)
-    asks = any(isinstance(n, ast.Call) and last_name(n.func) in ("isinstance", "type") for n in walk(test))
-    if not names_batchnorm(test, symbols):
-        return False if asks else None
-    negated = isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.NotIn | ast.IsNot | ast.NotEq)
-    return not negated or ".find(" in ast.unparse(test)  # `classname.find("BatchNorm") != -1`

@@ -77,7 +77,7 @@ class Symbols(Index):
                     if (
                         binding.loop
                         or binding.place is not None
-                        or not isinstance(binding.value, ast.Name | ast.Attribute)
+                        or not isinstance(binding.value, ast.Name | ast.Attribute | ast.Subscript)
                     ):
                         continue
                     found = self.qual(binding.value, binding.scope, depth + 1)
@@ -199,6 +199,10 @@ class Symbols(Index):
             self._call_site_cache[key] = []  # while it is being found
             self._call_site_cache[key] = self._find_call_sites(function)
         return self._call_site_cache[key]
+
+    def calls_ending(self, name: str) -> list[ast.Call]:
+        """Calls in this file whose name ends so: `x.y.name()`, `name()`."""
+        return self._call_sites.get(name, [])
 
     def constructions(self, cls: Scope) -> list[ast.Call]:
         """Calls in this file that make an instance of the class."""

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 
 from deploychain.audit.astnames import Scope, dotted, keyword, last_name
 from deploychain.audit.batchnorm import BatchNorms
+from deploychain.audit.batchnorm_tests import chosen
 from deploychain.audit.context import Context
 from deploychain.audit.tree import walk
 
 _STATISTIC = re.compile(r"running_(mean|var)?$|running_(mean|var)\b|running_(stat|\(|\[)|^\.?running$")
 _SELECTS = re.compile(r"bn|norm|weight|ndim|dim\(\)|in keep")
 _LOADS = ("load", "load_file", "load_state_dict_from_url")
+_GIVES = ("setattr", "register_buffer", "copy_", "__setattr__", "set_")
 _TABLES = ("items", "state_dict", "named_buffers", "buffers", "values")
 
 
@@ -193,7 +195,7 @@ def _whole_tables(ctx: Context, norms: BatchNorms) -> Iterator[tuple[ast.AST, st
         for expr in (n for s in loop.body for n in walk(s)):
             if not is_half(ctx, expr, ctx.symbols.scope(expr)) or _only_compared(ctx, expr):
                 continue
-            if _leaves_out(ctx, expr, loop) or not _is_stored(ctx, expr):
+            if _leaves_out(ctx, expr, loop) or not _is_stored(ctx, expr) or chosen(ctx.symbols, expr) is False:
                 continue
             where = where or _table_of(ctx, norms, loop.iter)
             if where is not None:
@@ -202,9 +204,11 @@ def _whole_tables(ctx: Context, norms: BatchNorms) -> Iterator[tuple[ast.AST, st
 
 
 def _is_stored(ctx: Context, expr: ast.AST) -> bool:
-    """It is the value of an assignment to something that lasts: `sd[k]`, `b.data`."""
+    """It is given to something that lasts: `sd[k] = ...`, `b.data = ...`, `setattr(m, name, ...)`, `b.copy_(...)`."""
     node: ast.AST | None = expr
     while node is not None and not isinstance(node, ast.stmt):
+        if isinstance(node, ast.Call) and node is not expr and last_name(node.func) in _GIVES:
+            return True
         node = ctx.symbols.parent.get(node)
     if not isinstance(node, ast.Assign):
         return False
@@ -256,6 +260,8 @@ def _table_of(ctx: Context, norms: BatchNorms, expr: ast.expr) -> str | None:
                 return named
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1:
             queue.append((node.args[0], scope))
+        elif isinstance(node, ast.Attribute) and node.attr == "_buffers":
+            return norms.where(node.value, scope)
         elif isinstance(node, ast.Name | ast.Attribute):
             queue += [(r.expr, r.scope) for r in ctx.symbols.resolve(node, scope) if r.expr is not node]
     return _spoken_of(ctx, expr)

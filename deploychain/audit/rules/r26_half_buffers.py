@@ -7,7 +7,8 @@ import ast
 from collections.abc import Iterator
 
 from deploychain.audit.astnames import Scope, keyword, last_name
-from deploychain.audit.batchnorm import NORMS, BatchNorms, names_batchnorm, tested_for
+from deploychain.audit.batchnorm import NORMS, BatchNorms
+from deploychain.audit.batchnorm_tests import chosen, tested_for
 from deploychain.audit.context import WARNING, Context, Rule
 from deploychain.audit.finding import Finding
 from deploychain.audit.rules.half_statistics import halved_statistics, is_half
@@ -40,8 +41,8 @@ def check(ctx: Context) -> Iterator[Finding]:
         module = _made_half(ctx, call, scope)
         if module is None or restored or call.lineno in lines:
             continue
-        chosen = _chosen(ctx, call)
-        where = "named in the test" if chosen else norms.where(module, scope) if chosen is None else None
+        asked = chosen(ctx.symbols, call)
+        where = "named in the test" if asked else norms.where(module, scope) if asked is None else None
         if where is not None:
             lines.add(call.lineno)
             yield _finding(ctx, call, where)
@@ -101,47 +102,6 @@ def _by_default(ctx: Context, norms: BatchNorms, restored: bool) -> Iterator[Fin
             if where is not None:
                 yield _finding(ctx, call, where)
                 break
-
-
-def _chosen(ctx: Context, call: ast.Call) -> bool | None:
-    """`if isinstance(m, nn.BatchNorm2d): m.half()`: True where the tests around choose BatchNorm, False where they leave it out.
-
-    None where they say nothing of it: what is no FSDP module may hold BatchNorm or not.
-    """
-    node: ast.AST | None = call
-    while node is not None and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        parent = ctx.symbols.parent.get(node)
-        found: list[bool | None] = []
-        if isinstance(parent, ast.If | ast.IfExp) and node is not parent.test:
-            below = parent.body if isinstance(parent.body, list) else [parent.body]
-            found.append(_holds(ctx, parent.test, node in below))
-        if isinstance(parent, ast.ListComp | ast.GeneratorExp):
-            found += [_holds(ctx, t, True) for g in parent.generators for t in g.ifs]
-        if isinstance(node, ast.stmt):
-            found += _left_before(ctx, node, parent)
-        chosen = [f for f in found if f is not None]
-        if chosen:
-            return all(chosen)
-        node = parent
-    return None
-
-
-def _holds(ctx: Context, test: ast.expr, holds: bool) -> bool | None:
-    """Whether what comes here, with a test that held or did not, is BatchNorm for sure, never, or as may be."""
-    asked = tested_for(test, ctx.symbols)
-    if asked is None:
-        return None
-    return False if asked is not holds else True if names_batchnorm(test, ctx.symbols) else None
-
-
-def _left_before(ctx: Context, node: ast.stmt, parent: ast.AST | None) -> Iterator[bool | None]:
-    """`if isinstance(m, nn.BatchNorm2d): continue` above, in a loop or in a function."""
-    body = getattr(parent, "body", None)
-    for above in body[: body.index(node)] if isinstance(body, list) and node in body else ():
-        if not isinstance(above, ast.If) or above.orelse or not isinstance(above.body[-1], ast.Continue | ast.Return):
-            continue
-        if tested_for(above.test, ctx.symbols):
-            yield False
 
 
 def _finding(ctx: Context, call: ast.Call, where: str) -> Finding:
