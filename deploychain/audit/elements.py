@@ -23,7 +23,7 @@ def elements(symbols: Symbols, expr: ast.expr, scope: Scope) -> list[Ref]:
         if dotted(value) is not None:
             found.append(Ref(value, binding.scope))
         for ref in symbols.resolve(value, binding.scope):
-            for entry in _entries(ref.expr):
+            for entry in entries(ref.expr):
                 if place is not None:
                     if not isinstance(entry, ast.Tuple | ast.List) or place >= len(entry.elts):
                         continue
@@ -45,7 +45,8 @@ def _collection(value: ast.expr, place: int | None) -> tuple[ast.expr, int | Non
     return value, place
 
 
-def _entries(expr: ast.expr) -> list[ast.expr]:
+def entries(expr: ast.expr) -> list[ast.expr]:
+    """What a list, dictionary or comprehension that is written out holds."""
     if isinstance(expr, ast.ListComp | ast.GeneratorExp | ast.SetComp):
         return [expr.elt]
     if isinstance(expr, ast.DictComp):

@@ -6,8 +6,20 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from deploychain.audit.astnames import Scope, argument, dotted, keyword, last_name, strip_module_calls
+from deploychain.audit.astnames import (
+    Ref,
+    Scope,
+    argument,
+    argument_for,
+    constructed,
+    dotted,
+    keyword,
+    last_name,
+    strip_module_calls,
+)
 from deploychain.audit.context import Context
+from deploychain.audit.elements import elements, entries
+from deploychain.audit.hooks import method_of
 from deploychain.audit.tree import walk
 
 _MODEL = re.compile(
@@ -34,7 +46,9 @@ def started(ctx: Context, body: Sequence[ast.AST], depth: int = 2) -> Iterator[t
             elif depth:
                 function = ctx.symbols.local_function(call.func, ctx.symbols.scope(call))
                 if function is not None and function.name != "forward" and not _opens(ctx, function.node):
-                    yield from started(ctx, function.body, depth - 1)
+                    for inner, work in started(ctx, function.body, depth - 1):
+                        given = argument_for(call, function, work.id) if isinstance(work, ast.Name) else None
+                        yield inner, work if given is None else given  # `def dispatch(fn, items): pool.submit(fn, ...)`
 
 
 def _target(ctx: Context, call: ast.Call) -> ast.expr | Scope | None:
@@ -97,23 +111,76 @@ def runs_a_model(ctx: Context, target: ast.expr | Scope) -> bool:
     """The started work calls a model and opens no autocast region for it."""
     if isinstance(target, Scope):
         return _function_runs(ctx, target)
-    if isinstance(target, ast.Call) and last_name(target.func) == "partial" and target.args:
-        target = target.args[0]
     scope = ctx.symbols.scope(target)
-    if isinstance(target, ast.Lambda):
-        return _calls_model(ctx, target, {a.arg for a in target.args.args}, 3)
-    function = ctx.symbols.local_function(target, scope)
-    if function is None:
-        function = next(
-            (f for f in ctx.symbols.functions.get(last_name(target), ()) if isinstance(target, ast.Name)), None
+    works = list(_works(ctx, target, scope, 4))
+    if works:
+        return any(
+            _function_runs(ctx, w)
+            if isinstance(w.node, ast.FunctionDef | ast.AsyncFunctionDef)
+            else _calls_model(ctx, w.node, set(w.parameters), 3)
+            for w in works
         )
-    if function is not None:
-        return _function_runs(ctx, function)
     text = (dotted(target) or "").rpartition(".")[2].lower()
     for binding in ctx.symbols.bindings(text, scope):
         if binding.loop and binding.value is not None and _MODEL.search((dotted(binding.value) or "").lower()):
             return True
     return bool(_MODEL.search(text)) and _NO_MODEL.search(text) is None
+
+
+def _works(ctx: Context, expr: ast.expr, scope: Scope, depth: int) -> Iterator[Scope]:
+    """The functions of this file that a started expression may run.
+
+    Functions, methods and lambdas, objects with `__call__`, partials of these, entries of a list or table, and what
+    holds any of them under another name.
+    """
+    symbols = ctx.symbols
+    if depth == 0:
+        return
+    if isinstance(expr, ast.Lambda):
+        yield Scope(expr, scope, parameters=[a.arg for a in expr.args.args])
+        return
+    if isinstance(expr, ast.Call) and last_name(expr.func) == "partial" and expr.args:
+        yield from _works(ctx, expr.args[0], scope, depth - 1)
+        return
+    function = symbols.local_function(expr, scope)
+    if function is None and isinstance(expr, ast.Name):
+        function = next(iter(symbols.functions.get(expr.id, ())), None)
+    if function is not None:
+        yield function
+        return
+    if isinstance(expr, ast.Attribute):  # `worker.run` of each of several workers
+        for cls in _classes(ctx, expr.value, scope):
+            method = method_of(symbols, cls, expr.attr)
+            if method is not None:
+                yield method
+                return
+    for cls in _classes(ctx, expr, scope):
+        method = method_of(symbols, cls, "__call__")
+        if method is not None:
+            yield method
+            return
+    for ref in [*symbols.resolve(expr, scope), *elements(symbols, expr, scope), *_entries_of(ctx, expr, scope)]:
+        if ref.expr is not expr:
+            yield from _works(ctx, ref.expr, ref.scope, depth - 1)
+
+
+def _classes(ctx: Context, expr: ast.expr, scope: Scope) -> Iterator[Scope]:
+    """The classes of this file that an object, or each of the objects that a name goes through, is of."""
+    own = ctx.symbols.instance_class(expr, scope)
+    if own is not None:
+        yield own
+    for ref in (*elements(ctx.symbols, expr, scope), *_entries_of(ctx, expr, scope)):
+        cls = ctx.symbols.classes.get(constructed(ref.expr)) if isinstance(ref.expr, ast.Call) else None
+        if cls is not None:
+            yield cls
+
+
+def _entries_of(ctx: Context, expr: ast.expr, scope: Scope) -> list[Ref]:
+    """`workers[i]`, `TASKS[kind]`: any entry of the list or table."""
+    if not isinstance(expr, ast.Subscript):
+        return []
+    tables = ctx.symbols.resolve(expr.value, scope)
+    return [Ref(e, ctx.symbols.scope(e)) for t in tables for e in entries(t.expr)[:8]]
 
 
 def _function_runs(ctx: Context, function: Scope, depth: int = 3) -> bool:
