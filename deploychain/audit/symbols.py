@@ -116,7 +116,8 @@ class Symbols(Index):
             return self._of_subclass(own, candidates)
         if isinstance(func.value, ast.Call) and last_name(func.value.func) == "super":
             return None
-        cls_scope = self.instance_class(func.value, scope)
+        named = func.value.id if isinstance(func.value, ast.Name) and func.value.id not in self.imports else ""
+        cls_scope = self.classes.get(named) or self.instance_class(func.value, scope)  # `Net.load(path)`
         if cls_scope is not None:
             for cls in self.bases(cls_scope):
                 for candidate in candidates:
@@ -159,6 +160,8 @@ class Symbols(Index):
                 name = constructed(call)
                 if name in self.classes and self.qual(call.func, ref.scope) is None:
                     return self.classes[name]
+                if name == "cls":  # of a class method
+                    return self._class_of(ref.scope)
             elif isinstance(call, ast.Name):
                 made = self._annotated(call.id, ref.scope) or self.likely.of(call.id, ref.scope)
                 if made is not None:
@@ -174,6 +177,7 @@ class Symbols(Index):
         if annotation is not None:
             return self.classes.get(annotation_name(annotation))
         default = self.default(name, scope) if function is not None else None  # `def fit(cb=ScaleCallback())`
+        default = strip_module_calls(default) if default is not None else None
         return self.classes.get(last_name(default.func)) if isinstance(default, ast.Call) else None
 
     def classes_in(self, expr: ast.expr, scope: Scope) -> list[Scope]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from deploychain.audit.astnames import Ref, Scope, dotted, last_name, returns, strip_module_calls
+from deploychain.audit.branches import taken
 from deploychain.audit.context import Context
 from deploychain.audit.rules.half_statistics import is_half
 from deploychain.audit.tree import walk
@@ -314,6 +315,74 @@ def handed_over(ctx: Context, names: re.Pattern[str], done: set[int]) -> Iterato
                 continue
             done.add(id(call))
             yield call, text, first.lineno
+
+
+def from_helper(ctx: Context, done: set[int]) -> Iterator[tuple[ast.AST, str, int]]:
+    """`load_for_serving(cfg).float()` of a function, method or property of the file that gives the module half."""
+    for call in ctx.symbols.calls:
+        scope = ctx.symbols.scope(call)
+        if id(call) in done or not isinstance(call.func, ast.Attribute) or not is_full(ctx, call, scope):
+            continue
+        module = strip_module_calls(call.func.value)
+        cast = _half_in_helper(ctx, module, scope)
+        name = dotted(module) or _bound_to(ctx, call)
+        if cast is not None and quantised_after(ctx, call, name) and not _loaded_after(ctx, call, name):
+            done.add(id(call))
+            yield call, ctx.str(module), cast.lineno
+
+
+def _half_in_helper(ctx: Context, module: ast.expr, scope: Scope) -> ast.Call | None:
+    """The cast to float16 in another function, that which the module comes out of; with the defaults of the file."""
+    found = None
+    for ref in ctx.symbols.resolve(module, scope):
+        if isinstance(module, ast.Name) and dotted(strip_module_calls(ref.expr)) == module.id and ref.scope is scope:
+            continue  # `net = net.float()`
+        if ref.scope is scope or "deepcopy" in ctx.str(ref.expr):
+            return None
+        chain = ref.expr
+        cast: ast.Call | None = None
+        while cast is None and isinstance(chain, ast.Call) and isinstance(chain.func, ast.Attribute):
+            cast = chain if is_half(ctx, chain, ref.scope) else None
+            if is_full(ctx, chain, ref.scope):
+                return None
+            chain = chain.func.value
+        cast = cast or _cast_where_made(ctx, ref)
+        if cast is None or (runs := taken(ctx.amp, cast)) is None:
+            return None
+        found = cast if runs else found
+    return found
+
+
+def _cast_where_made(ctx: Context, made: Ref) -> ast.Call | None:
+    """`net.half()` as a statement after `net = Net()`, in the function that goes on to return it."""
+    name = _bound_to(ctx, made.expr)
+    last = None
+    for call in ctx.symbols.calls if name else ():
+        if not isinstance(call.func, ast.Attribute) or ctx.symbols.scope(call) is not made.scope:
+            continue
+        if dotted(strip_module_calls(call.func.value)) == name and call.lineno > getattr(made.expr, "lineno", 0):
+            half = is_half(ctx, call, made.scope)
+            last = call if half else None if is_full(ctx, call, made.scope) else last
+    return last
+
+
+def _bound_to(ctx: Context, expr: ast.AST) -> str:
+    """`net` of `net = Net().cuda()`"""
+    node = ctx.symbols.parent.get(expr)
+    while isinstance(node, ast.Call | ast.Attribute):
+        node = ctx.symbols.parent.get(node)
+    return (dotted(node.targets[0]) or "") if isinstance(node, ast.Assign) else ""
+
+
+def _loaded_after(ctx: Context, call: ast.Call, name: str) -> bool:
+    """The float32 weights are loaded into the module when it is float32 again."""
+    return any(
+        load.lineno >= call.lineno
+        and ctx.symbols.scope(load) is ctx.symbols.scope(call)
+        and isinstance(load.func, ast.Attribute)
+        and dotted(strip_module_calls(load.func.value)) == name
+        for load in ctx.symbols.calls_ending("load_state_dict")
+    )
 
 
 def _set_again(ctx: Context, text: str) -> bool:

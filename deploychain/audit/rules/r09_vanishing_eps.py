@@ -38,9 +38,9 @@ def _judge(ctx: Context, seen: Seen) -> Iterator[Finding]:
     scope: Scope = seen.function  # type: ignore[assignment]
     if isinstance(seen.node, ast.BinOp) and seen.name in ("+", "-"):
         left, right = seen.args
-        for value, expr in ((left, seen.node.right), (right, seen.node.left)):
-            eps = ctx.symbols.const(expr, scope)
-            if _vanishes(eps) and _is_fp16(value):
+        for value, against, expr in ((left, right, seen.node.right), (right, left, seen.node.left)):
+            eps = _constant_tensor(ctx, expr, scope) if _is_fp16(value) and against.dtype != "fp32" else None
+            if _vanishes(eps):
                 yield _finding(ctx, seen, seen.node, eps, value)
     elif isinstance(seen.node, ast.Call):
         leaf = seen.name.rpartition(".")[2]
@@ -81,11 +81,11 @@ def _judge(ctx: Context, seen: Seen) -> Iterator[Finding]:
 
 
 def _constant_tensor(ctx: Context, expr: ast.expr, scope: Scope) -> Any:
-    """1e-8 of `torch.tensor(1e-8, ...)`, `x.new_tensor(1e-8)`, `torch.full_like(x, 1e-8)`."""
+    """1e-8 of `torch.tensor(1e-8, ...)`, `x.new_tensor(1e-8)`, `torch.full_like(x, 1e-8)`, `x.new_full(size, 1e-8)`."""
     for ref in ctx.symbols.resolve(expr, scope):
         if isinstance(ref.expr, ast.Call):
             name = last_name(ref.expr.func)
-            index = {"tensor": 0, "new_tensor": 0, "as_tensor": 0, "full_like": 1}.get(name)
+            index = {"tensor": 0, "new_tensor": 0, "as_tensor": 0, "full_like": 1, "new_full": 1}.get(name)
             value = (
                 ctx.symbols.const(argument(ref.expr, index, "fill_value", "data"), ref.scope)
                 if index is not None
@@ -171,6 +171,10 @@ def _made_half(ctx: Context, layer: ast.Call, scope: Scope) -> ast.AST | None:
     cls = ctx.symbols.class_of(scope)
     if cls is not None:
         return ctx.walk.half_modules.get(cls.name)
+    for builder in _builders(ctx, scope):
+        cls = ctx.symbols.class_of(builder)
+        if cls is not None and cls.name in ctx.walk.half_modules:
+            return ctx.walk.half_modules[cls.name]
     for ref, made in ctx.walk.half_calls:
         if any(node is layer for node in walk(ref.expr)):
             return made
@@ -178,6 +182,16 @@ def _made_half(ctx: Context, layer: ast.Call, scope: Scope) -> ast.AST | None:
         if isinstance(ref.expr, ast.Call) and scope is not ctx.symbols.module and ref.scope is scope:
             return made
     return None
+
+
+def _builders(ctx: Context, function: Scope) -> Iterator[Scope]:
+    """Where a function that makes layers is called from, also through other functions."""
+    queue = [function]
+    for found in queue:
+        if found is not function:
+            yield found
+        if isinstance(found.node, ast.FunctionDef) and found.owner is None and len(queue) < 8:
+            queue += [s for c in ctx.symbols.call_sites(found)[:4] if (s := ctx.symbols.scope(c)) not in queue]
 
 
 RULE = Rule(

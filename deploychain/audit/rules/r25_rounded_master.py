@@ -12,6 +12,7 @@ from deploychain.audit.batchnorm import BatchNorms
 from deploychain.audit.context import WARNING, Context, Rule
 from deploychain.audit.finding import Finding
 from deploychain.audit.rules.half_roundtrips import (
+    from_helper,
     handed_over,
     is_full,
     parameters,
@@ -42,7 +43,7 @@ def check(ctx: Context) -> Iterator[Finding]:
     yield from _walked(ctx, done)
     yield from _in_one_function(ctx, done)
     yield from _in_one_class(ctx, done)
-    for node, shown, line in handed_over(ctx, _MODULE, done):
+    for node, shown, line in (*handed_over(ctx, _MODULE, done), *from_helper(ctx, done)):
         yield _finding(ctx, node, shown, line)
     yield from _loaded_half(ctx, done)
     for node, shown, line in (*parameters(ctx), *state_dicts(ctx)):
