@@ -27,6 +27,16 @@ def call_sites(symbols: Symbols, function: Scope) -> list[ast.Call]:
     return symbols.call_sites(function)
 
 
+def callers(symbols: Symbols, function: Scope) -> list[Scope]:
+    """Where a function of this file is called from, also through other functions; not the function itself."""
+    found = [function]
+    for scope in found:
+        if isinstance(scope.node, ast.FunctionDef | ast.AsyncFunctionDef) and len(found) < 9:
+            sites = (symbols.scope(c) for c in call_sites(symbols, scope)[:4])
+            found += [s for s in dict.fromkeys(sites) if s not in found]
+    return found[1:]
+
+
 def callees(symbols: Symbols, func: ast.expr, scope: Scope) -> list[Ref]:
     """The functions that a call expression may run, each as a name that means something in its scope.
 

@@ -199,7 +199,8 @@ class CallTypes(ModuleTypes):
         if attr == "backward":
             self._note(call, ".backward", (base,), OTHER)
         if attr in NOT_TENSORS:
-            return OTHER
+            layer = dotted(func.value) == "self" and self.symbols.bindings(f"self.{attr}", self._scope)
+            return None if layer else OTHER  # `self.size = nn.Conv2d(...)`
         if self.symbols.local_function(func, self._scope) is not None:
             return None
         if isinstance(func.value, ast.Name) and func.value.id in ("self", "cls"):

@@ -7,7 +7,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from deploychain.audit.astnames import Scope, last_name
+from deploychain.audit.astnames import Ref, Scope, last_name, strip_module_calls
 from deploychain.audit.symbols import Symbols
 from deploychain.audit.tree import walk
 from deploychain.audit.values import words
@@ -40,9 +40,10 @@ def layer_norm(symbols: Symbols, model: ast.expr, scope: Scope) -> ast.AST | Non
         for node in walk(cls.node):
             if isinstance(node, ast.Name | ast.Attribute) and last_name(node) in _LAYERS:
                 return node
-    refs = [r.expr for r in symbols.resolve(model, scope)]
-    wrapped = [a for e in refs if isinstance(e, ast.Call) for a in e.args if isinstance(a, ast.Name | ast.Attribute)]
-    refs += [r.expr for a in wrapped for r in symbols.resolve(a, scope)]
+    held = [Ref(strip_module_calls(r.expr), r.scope) for r in symbols.resolve(model, scope)]
+    wrapped = [Ref(a, r.scope) for r in held if isinstance(r.expr, ast.Call) for a in r.expr.args]
+    inside = [i for w in wrapped if isinstance(w.expr, ast.Name | ast.Attribute) for i in symbols.resolve(*w)]
+    refs = [r.expr for r in (*held, *inside)]
     places = [n for e in refs for n in walk(e) if isinstance(n, ast.Call)]
     places += [n for cls in classes for n in walk(cls.node) if isinstance(n, ast.Call)]
     if not classes:  # a name that is not followed: anything in the file

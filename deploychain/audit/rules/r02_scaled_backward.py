@@ -7,6 +7,7 @@ import ast
 from collections.abc import Iterator
 
 from deploychain.audit.astnames import dotted
+from deploychain.audit.callees import callers
 from deploychain.audit.context import ERROR, Context, Rule
 from deploychain.audit.events import Event
 from deploychain.audit.finding import Finding
@@ -122,8 +123,9 @@ def _under_framework(ctx: Context, graph: Graph, event: Event) -> bool:
     """The model or optimiser of this backward went through prepare()/setup(), or the method belongs to a framework class."""
     if event.scope.owner is not None and ctx.amp.framework.ambient(event.scope) is not None:
         return True
+    around = (event.scope, graph.root, ctx.symbols.module, *callers(ctx.symbols, event.scope))
     for call, scope in ctx.calls_named("prepare", "setup", "accumulate", "setup_module", "autocast", "backward"):
-        if scope in (event.scope, graph.root, ctx.symbols.module) and isinstance(call.func, ast.Attribute):
+        if scope in around and isinstance(call.func, ast.Attribute):
             if ctx.amp.framework.kind(call.func.value, scope):
                 return True
     return False

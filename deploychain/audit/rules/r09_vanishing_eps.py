@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from deploychain.audit.astnames import Scope, argument, keyword, last_name
+from deploychain.audit.callees import callers
 from deploychain.audit.context import WARNING, Context, Rule
 from deploychain.audit.finding import Finding
 from deploychain.audit.rules.r08_half_params import VANISHING
@@ -40,7 +41,7 @@ def _judge(ctx: Context, seen: Seen) -> Iterator[Finding]:
         left, right = seen.args
         for value, against, expr in ((left, right, seen.node.right), (right, left, seen.node.left)):
             eps = _constant_tensor(ctx, expr, scope) if _is_fp16(value) and against.dtype != "fp32" else None
-            if _vanishes(eps):
+            if eps is not None and _vanishes(eps):
                 yield _finding(ctx, seen, seen.node, eps, value)
     elif isinstance(seen.node, ast.Call):
         leaf = seen.name.rpartition(".")[2]
@@ -171,7 +172,7 @@ def _made_half(ctx: Context, layer: ast.Call, scope: Scope) -> ast.AST | None:
     cls = ctx.symbols.class_of(scope)
     if cls is not None:
         return ctx.walk.half_modules.get(cls.name)
-    for builder in _builders(ctx, scope):
+    for builder in callers(ctx.symbols, scope) if scope is not ctx.symbols.module else ():
         cls = ctx.symbols.class_of(builder)
         if cls is not None and cls.name in ctx.walk.half_modules:
             return ctx.walk.half_modules[cls.name]
@@ -182,16 +183,6 @@ def _made_half(ctx: Context, layer: ast.Call, scope: Scope) -> ast.AST | None:
         if isinstance(ref.expr, ast.Call) and scope is not ctx.symbols.module and ref.scope is scope:
             return made
     return None
-
-
-def _builders(ctx: Context, function: Scope) -> Iterator[Scope]:
-    """Where a function that makes layers is called from, also through other functions."""
-    queue = [function]
-    for found in queue:
-        if found is not function:
-            yield found
-        if isinstance(found.node, ast.FunctionDef) and found.owner is None and len(queue) < 8:
-            queue += [s for c in ctx.symbols.call_sites(found)[:4] if (s := ctx.symbols.scope(c)) not in queue]
 
 
 RULE = Rule(
