@@ -168,3 +168,12 @@ def _may_upcast(ctx: Context, call: ast.Call, scope: Scope) -> bool:
     return function is not None and any(
         isinstance(n, ast.Call) and _cast(ctx, n, ctx.symbols.scope(n)) == "fp32" for n in walk(function.node)
     )
+
+
+def frozen_in_chain(expr: ast.expr) -> bool:
+    """`Net().requires_grad_(False).half()`"""
+    while isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute):
+        if expr.func.attr == "requires_grad_" and expr.args and getattr(expr.args[0], "value", None) is False:
+            return True
+        expr = expr.func.value
+    return False

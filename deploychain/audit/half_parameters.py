@@ -10,7 +10,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from deploychain.audit.adapters import frozen_modules, halved_adapters
+from deploychain.audit.adapters import frozen_in_chain, frozen_modules, halved_adapters
 from deploychain.audit.astnames import Ref, Scope, argument_for, dotted, keyword, last_name, returns, strip_module_calls
 from deploychain.audit.branches import taken
 from deploychain.audit.context import Context
@@ -197,7 +197,7 @@ class _Finder:
     def _constructed(self, ref: Ref, depth: int = 3) -> tuple[str | None, ast.AST]:
         """The dtype that a construction gives, as in `Net().to(device).half()`."""
         expr = ref.expr
-        if _frozen_in_chain(expr):
+        if frozen_in_chain(expr):
             return "fp32", expr  # not what is trained
         while isinstance(expr, ast.Call):
             dtype = self._cast(expr, ref.scope)
@@ -220,7 +220,14 @@ class _Finder:
                 expr = expr.func.value
             else:
                 made = next((m for c in self._classes(expr, ref.scope) if (m := self._half_inside(c))), None)
-                return ("fp16", made) if made is not None else (None, expr)
+                if made is not None:
+                    return "fp16", made
+                found = [  # `BUILDERS[name]().cuda()`
+                    self._constructed(r, depth - 1)
+                    for r in (self.symbols.resolve(expr, ref.scope) if depth and expr is not ref.expr else ())
+                    if r.expr is not expr and taken(self.ctx.amp, r.expr) is not False
+                ]
+                return found[0] if found and all(f[0] == found[0][0] for f in found) else (None, expr)
         if expr is not ref.expr and isinstance(expr, ast.Name) and depth:  # `return model.to(device)`
             refs = self.symbols.resolve(expr, ref.scope)
             return self._constructed(refs[0], depth - 1) if len(refs) == 1 else (None, expr)
@@ -386,12 +393,3 @@ def _copied(expr: ast.expr) -> set[ast.AST]:
         and any(isinstance(n, ast.Attribute) and n.attr in ("float", "clone", "detach") for n in walk(node.elt))
         for inner in walk(node)
     }
-
-
-def _frozen_in_chain(expr: ast.expr) -> bool:
-    """`Net().requires_grad_(False).half()`"""
-    while isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute):
-        if expr.func.attr == "requires_grad_" and expr.args and getattr(expr.args[0], "value", None) is False:
-            return True
-        expr = expr.func.value
-    return False

@@ -122,10 +122,10 @@ def _fed_directly(call: ast.Call) -> bool:
 
 
 def _selu_near(ctx: Context, node: ast.AST) -> bool:
-    """A SELU in the same class or function, in those that call it, or anywhere where the place is no function."""
+    """A SELU in the same class (with its bases) or function, in those that call it, or anywhere where the place is no function."""
     scope = ctx.symbols.scope(node)
     owner = ctx.symbols.class_of(scope)
-    places = [owner.node if owner is not None else scope.node]
+    places = [home.node for home in ctx.symbols.bases(owner)] if owner is not None else [scope.node]
     if owner is None and not scope.is_class:
         for site in ctx.symbols.call_sites(scope):
             caller = ctx.symbols.class_of(ctx.symbols.scope(site))

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from deploychain.audit.astnames import Scope, keyword, last_name
 from deploychain.audit.batchnorm import NORMS, BatchNorms
 from deploychain.audit.batchnorm_tests import chosen, tested_for
+from deploychain.audit.branches import taken
 from deploychain.audit.context import WARNING, Context, Rule
 from deploychain.audit.finding import Finding
 from deploychain.audit.rules.half_statistics import halved_statistics, is_half
@@ -39,7 +40,7 @@ def check(ctx: Context) -> Iterator[Finding]:
     for call in ctx.symbols.calls:
         scope = ctx.symbols.scope(call)
         module = _made_half(ctx, call, scope)
-        if module is None or restored or call.lineno in lines:
+        if module is None or restored or call.lineno in lines or taken(ctx.amp, call) is False:
             continue
         asked = chosen(ctx.symbols, call)
         where = "named in the test" if asked else norms.where(module, scope) if asked is None else None
