@@ -1,12 +1,13 @@
-"""Classes and functions of this file that are looked up in a table: `ENCODERS[name](dim)`, `MODELS.build(cfg)`."""
+"""What is looked up in a table and called: `ENCODERS[name](dim)`, `MODELS.build(cfg)`, `LOSSES.get(kind)()`."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from deploychain.audit.astnames import Ref, Scope, dotted, last_name, returns
+from deploychain.audit.astnames import Ref, Scope, argument_for, dotted, last_name, returns
 from deploychain.audit.tree import walk
 
 if TYPE_CHECKING:
@@ -16,109 +17,173 @@ _MOST = 6  # a table with more entries says nothing about one call
 _LOOK_UP = frozenset({"get", "pop", "lookup", "resolve", "get_class", "__getitem__"})
 _BUILD = frozenset({"build", "create", "make", "build_from_cfg", "instantiate"})
 _REGISTER = frozenset({"register", "register_module", "register_class", "add", "registered", "register_model"})
+_TYPE = ("type", "name", "_target_")  # of `{"type": "Focal", "gamma": 2}`
+Table = dict[str, Ref]
 
 
 class Registries:
-    """Tables that decorators, assignments or a registry object fill."""
+    """Tables that decorators, assignments or a registry object fill with classes and functions."""
 
     def __init__(self, symbols: Symbols) -> None:
         self.symbols = symbols
         self._made: dict[int, list[Ref]] = {}
 
     def made(self, call: ast.Call, scope: Scope) -> list[Ref]:
-        """What a call of an entry of a table makes: the construction of each class that may be looked up."""
+        """What a call of an entry of a table makes: instances of each class, and what each function returns."""
         func = call.func
-        if not self.symbols.classes or not isinstance(func, ast.Subscript | ast.Call | ast.Attribute):
+        if not isinstance(func, ast.Subscript | ast.Call | ast.Attribute):
             return []
         if isinstance(func, ast.Attribute) and func.attr not in _BUILD:
             return []
         if id(call) not in self._made:
             self.symbols.kept.append(call)
             self._made[id(call)] = []
-            self._made[id(call)] = self._constructions(call, scope)
+            self._made[id(call)] = [r for e in self._called(call, scope) for r in self._result(e, call, scope)]
         return self._made[id(call)]
 
     def functions(self, item: ast.Subscript, scope: Scope) -> list[Scope]:
         """The functions that `_LOSSES[kind]` may be, of a table that a decorator fills."""
-        return [s for s in self._entries(item.value, item.slice, scope) if not s.is_class]
+        found = [self._function(e) for e in self._entries(item.value, item.slice, scope)]
+        return [f for f in found if f is not None]
 
-    def _entries(self, table: ast.expr, key: ast.expr | None, scope: Scope) -> list[Scope]:
+    def chosen(self, looked_up: ast.expr, scope: Scope) -> Ref | None:
+        """The entry that `LOSSES[kind]`, `LOSSES.get(kind)` is, where the file says which one."""
+        table, key = _looked_up(looked_up)
+        name = self.symbols.const(key, scope) if table is not None and key is not None else None
+        entries = self._table(table) if table is not None and isinstance(name, str) else {}
+        return entries.get(str(name))
+
+    def _table(self, table: ast.expr) -> Table:
         text = dotted(table)
-        entries = self._tables.get(text.rpartition(".")[2], {}) if text is not None else {}
+        return self._tables.get(text.rpartition(".")[2], {}) if text is not None else {}
+
+    def _entries(self, table: ast.expr, key: ast.expr | None, scope: Scope) -> list[Ref]:
+        entries = self._table(table)
         if not entries:
             return []
-        name = self.symbols.const(key, scope) if key is not None else None
-        chosen = [entries[name]] if isinstance(name, str) and name in entries else list(entries.values())
+        name = self._key(key, scope) if key is not None else None
+        chosen = [entries[name]] if name is not None and name in entries else list(entries.values())
         return chosen if len(chosen) <= _MOST else []
 
-    def _constructions(self, call: ast.Call, scope: Scope) -> list[Ref]:
+    def _key(self, key: ast.expr, scope: Scope) -> str | None:
+        """The word that is asked for: the key itself, or the type that a configuration names."""
+        name = self.symbols.const(key, scope)
+        if isinstance(name, str):
+            return name
+        for word in _TYPE:
+            for ref in self.symbols.configs.values(key, word, scope, 4, frozenset()):
+                value = self.symbols.const(ref.expr, ref.scope)
+                if isinstance(value, str):
+                    return value
+        return None
+
+    def _called(self, call: ast.Call, scope: Scope) -> list[Ref]:
+        """The entries that a call may run."""
         func = call.func
         if isinstance(func, ast.Attribute):  # MODELS.build(cfg)
-            table, key = func.value, call.args[0] if call.args else None
-        elif isinstance(func, ast.Subscript):
-            table, key = func.value, func.slice
-        elif isinstance(func, ast.Call) and isinstance(func.func, ast.Attribute) and func.func.attr in _LOOK_UP:
-            table, key = func.func.value, func.args[0] if func.args else None
-        else:
-            return []
-        given = call.args if not isinstance(func, ast.Attribute) else []
-        keywords = call.keywords if not isinstance(func, ast.Attribute) else []
-        return [
-            Ref(ast.copy_location(ast.Call(ast.Name(cls.name, ast.Load()), given, keywords), call), scope)
-            for cls in self._entries(table, key, scope)
-            if cls.is_class
-        ]
+            return self._entries(func.value, call.args[0] if call.args else None, scope)
+        table, key = _looked_up(func)
+        return self._entries(table, key, scope) if table is not None else []
+
+    def _result(self, entry: Ref, call: ast.Call, scope: Scope) -> list[Ref]:
+        function = self._function(entry)
+        if function is not None:
+            return [Ref(value, function) for value in returns(function)]
+        built = isinstance(call.func, ast.Attribute)
+        given, keywords = ([], []) if built else (call.args, call.keywords)
+        return [Ref(ast.copy_location(ast.Call(entry.expr, given, keywords), call), scope)]
+
+    def _function(self, entry: Ref) -> Scope | None:
+        return self.symbols.local_function(entry.expr, entry.scope) if isinstance(entry.expr, ast.Name) else None
+
+    # -- what fills the tables ----------------------------------------------------------------------------------
 
     @cached_property
-    def _tables(self) -> dict[str, dict[str, Scope]]:
+    def _tables(self) -> dict[str, Table]:
         """Name of the table -> key (or the name of the class) -> class or function."""
-        tables: dict[str, dict[str, Scope]] = {}
+        tables: dict[str, Table] = {}
         functions = (f for f in self.symbols.function_scopes if f.owner is None)
-        for cls in (*self.symbols.classes.values(), *functions):
-            for decorator in getattr(cls.node, "decorator_list", ()):
+        for scope in (*self.symbols.classes.values(), *functions):
+            for decorator in getattr(scope.node, "decorator_list", ()):
                 table, key = self._registered_in(decorator)
                 if table:
-                    tables.setdefault(table, {})[key or cls.name] = cls
+                    tables.setdefault(table, {})[key or scope.name] = self._named(scope)
         for node in self.symbols.nodes(ast.Assign):
             target = node.targets[0]
             if isinstance(node.value, ast.Dict) and dotted(target) is not None:
                 self._written(dotted(target) or "", node.value, tables)
-            put = self.symbols.classes.get(last_name(node.value)) if isinstance(target, ast.Subscript) else None
-            if put is not None and isinstance(target, ast.Subscript):
-                name = getattr(target.slice, "value", None)
+            elif isinstance(target, ast.Subscript):
                 table = (dotted(target.value) or "").rpartition(".")[2]
-                tables.setdefault(table, {})[name if isinstance(name, str) else put.name] = put
-        for call in self.symbols.calls:  # MODELS.register("net", Net), register("net", Net)
-            if last_name(call.func) in _REGISTER and isinstance(call.func, ast.Attribute):
-                for arg in call.args:
-                    put = self.symbols.classes.get(last_name(arg))
-                    if put is not None:
-                        tables.setdefault(last_name(call.func.value), {})[put.name] = put
+                for key, cls in self._put(target, node.value):
+                    tables.setdefault(table, {})[key] = self._named(cls)
+        for call in self.symbols.calls:  # MODELS.register("net", Net), LOSSES.register("bce", nn.BCELoss)
+            if last_name(call.func) in _REGISTER and isinstance(call.func, ast.Attribute) and call.args:
+                put = self.symbols.classes.get(last_name(call.args[-1]))
+                scope = self.symbols.scope(call)
+                word, entries = getattr(call.args[0], "value", None), tables.setdefault(last_name(call.func.value), {})
+                if put is not None:
+                    entries[word if isinstance(word, str) else put.name] = self._named(put)
+                elif isinstance(word, str) and self.symbols.qual(call.args[-1], scope):
+                    entries[word] = Ref(call.args[-1], scope)
         return tables
 
-    def _written(self, text: str, table: ast.Dict, tables: dict[str, dict[str, Scope]]) -> None:
+    def _named(self, scope: Scope) -> Ref:
+        return Ref(ast.copy_location(ast.Name(scope.name, ast.Load()), scope.node), self.symbols.module)
+
+    def _put(self, target: ast.Subscript, value: ast.expr) -> Iterator[tuple[str, Scope]]:
+        """`MODELS["net"] = Net`; `registry[cls.__name__] = cls` of each subclass."""
+        key = target.slice
+        cls = self.symbols.classes.get(last_name(value))
+        if cls is not None:
+            yield key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else cls.name, cls
+            return
+        home = self.symbols.scope(target)
+        if home.name == "__init_subclass__" and isinstance(value, ast.Name) and value.id == "cls":
+            lower = isinstance(key, ast.Call) and last_name(key.func) == "lower"
+            for below in self.symbols.classes.values():
+                if home.owner is not below and any(home.owner is base for base in self.symbols.bases(below)):
+                    yield below.name.lower() if lower else below.name, below
+
+    def _written(self, text: str, table: ast.Dict, tables: dict[str, Table]) -> None:
         for key, value in zip(table.keys, table.values, strict=True):
             cls = self.symbols.classes.get(value.id) if isinstance(value, ast.Name) else None
             if cls is not None and isinstance(key, ast.Constant) and isinstance(key.value, str):
-                tables.setdefault(text.rpartition(".")[2], {})[key.value] = cls
+                tables.setdefault(text.rpartition(".")[2], {})[key.value] = self._named(cls)
 
     def _registered_in(self, decorator: ast.expr) -> tuple[str, str]:
-        """(table, key) of `@encoder("small")`, `@MODELS.register_module()`, `@register`."""
+        """(table, key) of `@encoder("small")`, `@register(LOSSES, "bce")`, `@MODELS.register_module()`, `@register`."""
         func = decorator.func if isinstance(decorator, ast.Call) else decorator
         args = decorator.args if isinstance(decorator, ast.Call) else []
-        key = args[0].value if args and isinstance(args[0], ast.Constant) and isinstance(args[0].value, str) else ""
+        words = [a.value for a in args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+        key = words[0] if words else ""
         if isinstance(func, ast.Attribute):
             return (last_name(func.value), key) if func.attr in _REGISTER else ("", "")
         found = [s for s in self.symbols.functions.get(last_name(func), ()) if s.owner is None]
-        if not found:
-            return "", ""
-        for node in walk(found[-1].node):
+        for node in walk(found[-1].node) if found else ():
             target = node.targets[0] if isinstance(node, ast.Assign) else None
+            table: ast.expr | None = None
             if isinstance(target, ast.Subscript) and dotted(target.value) is not None:
-                return last_name(target.value), key
-            if isinstance(node, ast.Call) and last_name(node.func) in ("setdefault", "update"):
-                return (last_name(node.func.value) if isinstance(node.func, ast.Attribute) else ""), key
+                table = target.value
+            elif isinstance(node, ast.Call) and last_name(node.func) in ("setdefault", "update"):
+                table = node.func.value if isinstance(node.func, ast.Attribute) else None
+            if table is None:
+                continue
+            given = (
+                argument_for(decorator, found[-1], table.id)
+                if isinstance(table, ast.Name) and isinstance(decorator, ast.Call)
+                else None
+            )
+            return last_name(given if given is not None else table), key
         return "", ""
+
+
+def _looked_up(expr: ast.expr) -> tuple[ast.expr | None, ast.expr | None]:
+    """The table and the key of `LOSSES[kind]`, `LOSSES.get(kind)`."""
+    if isinstance(expr, ast.Subscript):
+        return expr.value, expr.slice
+    if isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute) and expr.func.attr in _LOOK_UP:
+        return expr.func.value, expr.args[0] if expr.args else None
+    return None, None
 
 
 def entry_results(symbols: Symbols, func: ast.expr, scope: Scope) -> list[Ref]:

@@ -23,8 +23,10 @@ from deploychain.audit.astnames import (
 )
 from deploychain.audit.configs import Configs, annotation_name
 from deploychain.audit.constants import Constants
+from deploychain.audit.entries import write_out_entries
 from deploychain.audit.identities import Identities
 from deploychain.audit.index import Index
+from deploychain.audit.inheritance import left_open, run_by_self
 from deploychain.audit.keywords import write_out_keywords, write_out_partials
 from deploychain.audit.likely_classes import LikelyClasses
 from deploychain.audit.registries import Registries, entry_results
@@ -58,6 +60,17 @@ class Symbols(Index):
         self.identity = Identities(self).of
         write_out_partials(self)
         write_out_keywords(self)
+        if write_out_entries(self):
+            self._forget()
+
+    def _forget(self) -> None:
+        """Calls were changed: what was found out about them before is no longer true."""
+        for cache in (self._qual_cache, self._class_cache, self._call_site_cache, self._resolve_cache):
+            cache.clear()
+        self.registries = Registries(self)
+        self.constants = Constants(self)
+        self.const, self.default = self.constants.value, self.constants.default
+        self.identity = Identities(self).of
 
     def qual(self, expr: ast.AST, scope: Scope | None = None, depth: int = 0) -> str | None:
         """The canonical dotted name of a function, class or module expression: "torch.autocast"; None if not known."""
@@ -65,6 +78,7 @@ class Symbols(Index):
         key = (id(expr), id(scope))
         if key not in self._qual_cache:
             self.kept.append(expr)
+            self._qual_cache[key] = None  # asked for again on the way: `batch = batch["tokens"].to(device)`
             self._qual_cache[key] = self._qual(expr, scope, depth)
         return self._qual_cache[key]
 
@@ -111,7 +125,7 @@ class Symbols(Index):
             for cls in self.bases(own):
                 for candidate in candidates:
                     if candidate.owner is cls:
-                        written = self._of_subclass(own, candidates) if _left_open(candidate) else None
+                        written = self._of_subclass(own, candidates) if left_open(candidate) else None
                         return written or candidate
             return self._of_subclass(own, candidates)
         if isinstance(func.value, ast.Call) and last_name(func.value.func) == "super":
@@ -124,17 +138,6 @@ class Symbols(Index):
                     if candidate.owner is cls:
                         return candidate
         return None
-
-    def is_abstract(self, cls: Scope | None) -> bool:
-        """A class that cannot run by itself: one of its methods only raises, or is an `abstractmethod`."""
-        return cls is not None and any(
-            isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef)
-            and (
-                any(last_name(d) == "abstractmethod" for d in method.decorator_list)
-                or (isinstance(method.body[-1], ast.Raise) and all(map(_says_nothing, method.body[:-1])))
-            )
-            for method in cls.body
-        )
 
     def _of_subclass(self, cls: Scope | None, candidates: list[Scope]) -> Scope | None:
         """The method that the one subclass in this file has, of those that a base class calls and leaves open."""
@@ -289,7 +292,7 @@ class Symbols(Index):
             else:
                 found += self.resolve(binding.value, binding.scope, depth - 1, seen)
         if isinstance(expr, ast.Name):
-            function = self.parameter_scope(text, scope) if not bindings else self._same_object(text, bindings)
+            function = self.parameter_scope(text, scope) if not bindings else self.same_object(text, bindings)
             if function is not None:
                 found += self._resolve_parameter(function, text, depth, seen)
         if not bindings and isinstance(expr, ast.Attribute) and not text.startswith("self."):
@@ -307,7 +310,7 @@ class Symbols(Index):
         return found
 
     @staticmethod
-    def _same_object(text: str, bindings: list[Binding]) -> Scope | None:
+    def same_object(text: str, bindings: list[Binding]) -> Scope | None:
         """The function whose parameter a name still is: `net = net.half().eval()` rebinds it to the same object."""
         home = bindings[0].scope
         if text in home.parameters and all(
@@ -325,9 +328,11 @@ class Symbols(Index):
         base = expr.value
         if isinstance(base, ast.Call) and last_name(base.func) == "ModuleDict" and base.args:
             base = base.args[0]
-        if isinstance(key, str):
-            return self.configs.values(base, key, scope, depth, seen)
-        return []
+        if not isinstance(key, str):
+            return []
+        found = self.configs.values(base, key, scope, depth, seen)
+        entry = self.registries.chosen(expr, scope) if not found else None
+        return found if entry is None else [entry]
 
     def _resolve_element(self, binding: Binding, depth: int, seen: frozenset[int]) -> list[Ref]:
         found: list[Ref] = []
@@ -359,6 +364,9 @@ class Symbols(Index):
     def _resolve_call(self, call: ast.Call, scope: Scope, depth: int, seen: frozenset[int]) -> list[Ref]:
         function = self.local_function(call.func, scope)
         found: list[Ref] = []
+        built = self.registries.made(call, scope) if depth > 2 and isinstance(call.func, ast.Attribute) else []
+        if built:
+            return [r for e in built for r in self.resolve(e.expr, e.scope, depth - 1, seen)]
         if function is None and isinstance(call.func, ast.Attribute) and call.func.attr in ("get", "pop") and call.args:
             key = call.args[0].value if isinstance(call.args[0], ast.Constant) else None
             if isinstance(key, str):
@@ -369,11 +377,14 @@ class Symbols(Index):
         if function is None:
             results = entry_results(self, call.func, scope) if depth > 2 else []
             found = [r for e in results for r in self.resolve(e.expr, e.scope, depth - 1, seen)]
-            return found or self.registries.made(call, scope)
+            made = self.registries.made(call, scope) if not found and depth > 2 else []
+            return found or [r for e in made for r in self.resolve(e.expr, e.scope, depth - 1, seen)]
         if function.name in ("forward", "__init__"):
             return []
-        for value in returns(function):
-            found += self.resolve(value, function, depth - 1, seen)
+        own = isinstance(call.func, ast.Attribute) and last_name(call.func.value) == "self"
+        for each in run_by_self(self, function) if own else (function,):
+            for value in returns(each):
+                found += self.resolve(value, each, depth - 1, seen)
         return found
 
     def text(self, node: ast.AST) -> str:
@@ -388,13 +399,3 @@ class Symbols(Index):
 def _is_property(method: Scope) -> bool:
     decorators = getattr(method.node, "decorator_list", ())
     return any(last_name(d) in ("property", "cached_property") for d in decorators)
-
-
-def _left_open(function: Scope) -> bool:
-    """`raise NotImplementedError`, `pass` or only a docstring."""
-    return all(isinstance(s, ast.Raise) or _says_nothing(s) for s in function.body)
-
-
-def _says_nothing(s: ast.stmt) -> bool:
-    """`pass`, `...` or a docstring."""
-    return isinstance(s, ast.Pass) or (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))

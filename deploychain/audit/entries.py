@@ -1,0 +1,54 @@
+"""Calls of what a table holds, written as calls of the entry itself: `LOSSES[args.loss](p, y)` as `dice(p, y)`."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from deploychain.audit.astnames import Scope, dotted, last_name
+
+if TYPE_CHECKING:
+    from deploychain.audit.symbols import Symbols
+
+_LOOK_UP = frozenset({"get", "lookup"})
+
+
+def write_out_entries(symbols: Symbols) -> bool:
+    """Where the file says which entry it is (by a constant, a default, a setting); whether any call was changed."""
+    changed = False
+    for call in symbols.calls:
+        scope = symbols.scope(call)
+        if not _from_a_table(symbols, call.func, scope):
+            continue
+        refs = symbols.resolve(call.func, scope)
+        entry = refs[0].expr if len(refs) == 1 else call.func
+        if entry is call.func or not _means_the_same_everywhere(symbols, entry):
+            continue
+        call.func = entry
+        symbols.add_call_site(call)
+        changed = True
+    return changed
+
+
+def _from_a_table(symbols: Symbols, func: ast.expr, scope: Scope) -> bool:
+    """`TABLE[key]`, `TABLE.get(key)`, or a name that was bound once to such."""
+    if isinstance(func, ast.Name | ast.Attribute):
+        text = dotted(func)
+        bindings = symbols.bindings(text, scope) if text is not None else []
+        if len(bindings) != 1 or bindings[0].loop or bindings[0].value is None:
+            return False
+        func = bindings[0].value
+    if isinstance(func, ast.Subscript):
+        return not (isinstance(func.slice, ast.Constant) and isinstance(func.slice.value, int))
+    return isinstance(func, ast.Call) and isinstance(func.func, ast.Attribute) and func.func.attr in _LOOK_UP
+
+
+def _means_the_same_everywhere(symbols: Symbols, entry: ast.expr) -> bool:
+    """A function or class of this file or of a module that it imports."""
+    if isinstance(entry, ast.Name):
+        known = entry.id in symbols.imports or entry.id in symbols.classes
+        return known or any(f.owner is None for f in symbols.functions.get(entry.id, ()))
+    root = entry
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    return isinstance(entry, ast.Attribute) and last_name(root) in symbols.imports
