@@ -15,8 +15,10 @@ from deploychain.audit.astnames import (
     last_name,
     strip_module_calls,
 )
+from deploychain.audit.likely_models import LikelyModels
 from deploychain.audit.symbols import Symbols
 from deploychain.audit.tree import children, walk
+from deploychain.audit.values import runs_a_model
 
 NORMS = frozenset(
     {
@@ -78,6 +80,7 @@ class BatchNorms:
 
     def __init__(self, symbols: Symbols) -> None:
         self.symbols = symbols
+        self._models = LikelyModels(symbols)
 
     def where(self, expr: ast.expr, scope: Scope) -> str | None:
         """ "line 12", or the name of a known architecture; None where no BatchNorm is seen."""
@@ -88,6 +91,11 @@ class BatchNorms:
                     return found
             elif isinstance(ref.expr, ast.Attribute) and _NAMED.search(ref.expr.attr):
                 return f"`{ref.expr.attr}`"
+            elif isinstance(ref.expr, ast.Name) and runs_a_model(ref.expr.id):
+                likely = self._models.of(ref.expr, ref.scope)
+                found = self.of_class(likely) if likely is not None else None
+                if found is not None:
+                    return found
         return None
 
     def by_file(self, call: ast.Call, scope: Scope) -> str | None:
@@ -114,7 +122,7 @@ class BatchNorms:
                 queue += [Ref(a, here.scope) for a in made.args]
                 continue
             refs = self.symbols.resolve(made, here.scope)
-            moved = [r for r in refs if r.expr is not made]
+            moved = [r for r in refs if r.expr is not made and not (r.scope is here.scope and _itself(made, r.expr))]
             if moved:
                 queue += moved
                 continue
@@ -324,6 +332,12 @@ class BatchNorms:
             return not same if isinstance(test.ops[0], ast.NotEq) else same
         value = self.symbols.const(test, scope)
         return value if isinstance(value, bool) else None
+
+
+def _itself(name: ast.expr, made: ast.expr) -> bool:
+    """`net` of `net = net.eval().half()`"""
+    inner = strip_module_calls(made)
+    return isinstance(name, ast.Name) and inner is not made and isinstance(inner, ast.Name) and inner.id == name.id
 
 
 def _family(name: str) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from deploychain.audit.astnames import Ref, Scope, dotted, last_name, strip_module_calls
 from deploychain.audit.astnames import keyword as given_as
 from deploychain.audit.elements import looped
+from deploychain.audit.inheritance import run_by_self
 from deploychain.audit.losses import FUNCTION_LOSSES, loss_name
 from deploychain.audit.moduletypes import ModuleTypes
 from deploychain.audit.values import (
@@ -298,18 +299,9 @@ class CallTypes(ModuleTypes):
         function = self.symbols.local_function(call.func, self._scope)
         functions = [function] if function is not None else self._held_functions(call.func)
         if function is not None and isinstance(call.func, ast.Attribute) and last_name(call.func.value) == "self":
-            others = self._overrides(function)[:4]
-            functions = others if others and self.symbols.is_abstract(function.owner) else [*functions, *others]
+            functions = run_by_self(self.symbols, function)
         results = [self._run(f, args[: len(call.args)], call.keywords, args[len(call.args) :], own) for f in functions]
         return join(results) if results else None
-
-    def _overrides(self, function: Scope) -> list[Scope]:
-        """The methods of subclasses in this file that a call in the base class may run instead."""
-        named = self.symbols.functions.get(function.name, ()) if function.owner is not None else ()
-        return [
-            s for s in named
-            if s is not function and any(base is function.owner for base in self.symbols.bases(s.owner))
-        ]  # fmt: skip
 
     def _held_functions(self, func: ast.expr) -> list[Scope]:
         """Functions of this file that a name holds: `self.crit = dice`, `LOSSES[cfg["loss"]]`, `for w, f in TERMS`."""

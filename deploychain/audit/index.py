@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, cast
 
 from deploychain.audit.astnames import Binding, Scope, dotted, is_body, last_name
 from deploychain.audit.sources import Source
-from deploychain.audit.tree import children
+from deploychain.audit.tree import children, walk
 
 _SCOPES = frozenset({ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef})
 _BINDING = frozenset({ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.For, ast.AsyncFor, ast.comprehension, ast.withitem})
@@ -165,6 +166,12 @@ class Index:
     def class_of(self, scope: Scope) -> Scope | None:
         """The class whose method encloses this scope."""
         return self._class_of(scope)
+
+    @cached_property
+    def used_classes(self) -> frozenset[str]:
+        """Names of the classes of this file that are used in it, other than to derive from them."""
+        derived = {id(n) for cls in self.classes.values() for b in cls.node.bases for n in walk(b)}  # type: ignore[attr-defined]
+        return frozenset(n.id for n in self.nodes(ast.Name) if n.id in self.classes and id(n) not in derived)
 
     def super_method(self, func: ast.expr, scope: Scope) -> Scope | None:
         """The method of a base class in this file that `super().name` is."""

@@ -6,11 +6,12 @@ import ast
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from deploychain.audit.astnames import Scope
+from deploychain.audit.astnames import Scope, last_name
 
 if TYPE_CHECKING:
     from deploychain.audit.symbols import Symbols
 
+_LIGHTNING = frozenset({"pl_module", "lightning_module"})  # what callbacks of Lightning are given
 _ENOUGH = 3  # different attributes
 
 
@@ -23,12 +24,21 @@ class LikelyClasses:
     def of(self, name: str, scope: Scope) -> Scope | None:
         """Of a parameter without an annotation; None where no class or more than one has all that is used."""
         function = self.symbols.parameter_scope(name, scope) if self.symbols.classes and name != "self" else None
+        if function is not None and name in _LIGHTNING:
+            return self._lightning
         if function is None or name in function.annotations:
             return None
         used = self._used.get((id(function), name), set())
         if len(used) < _ENOUGH:
             return None
         found = [cls for cls, members in self._members if used <= members]
+        return found[0] if len(found) == 1 else None
+
+    @cached_property
+    def _lightning(self) -> Scope | None:
+        """The one LightningModule of the file."""
+        named = {c: [last_name(b) for b in getattr(c.node, "bases", ())] for c in self.symbols.classes.values()}
+        found = [c for c in named if any("LightningModule" in named.get(b, ()) for b in self.symbols.bases(c))]
         return found[0] if len(found) == 1 else None
 
     @cached_property

@@ -43,8 +43,13 @@ class LikelyModels:
         made = strip_module_calls(ref.expr)
         if isinstance(made, ast.Call):
             return self.symbols.qual(made.func, ref.scope) == "torch.load"
-        function = self.symbols.parameter_scope(made.id, ref.scope) if isinstance(made, ast.Name) else None
-        if function is None or not isinstance(made, ast.Name) or made.id in ("self", "cls"):
+        if not isinstance(made, ast.Name) or made.id in ("self", "cls"):
+            return False
+        bound = self.symbols.bindings(made.id, ref.scope)  # `net = net.eval().half()` leaves it the parameter
+        function = (
+            self.symbols.same_object(made.id, bound) if bound else self.symbols.parameter_scope(made.id, ref.scope)
+        )
+        if function is None:
             return False
         annotation = function.annotations.get(made.id)
         return annotation is None or last_name(annotation) in _ANY_MODULE
