@@ -9,7 +9,9 @@ from collections.abc import Iterator
 
 from deploychain.audit.astnames import Scope, argument_for, dotted, last_name
 from deploychain.audit.context import ERROR, WARNING, Context
+from deploychain.audit.events import Event
 from deploychain.audit.finding import Finding
+from deploychain.audit.rules.saved_objects import ANY, leaf, looped_states
 
 _WRITTEN = re.compile(r"scaler\._\w+ *=[^=]")  # its state is put back by hand, which is R17
 _SAVES = re.compile(r"(^|_)save|checkpoint|dump", re.IGNORECASE)
@@ -24,9 +26,14 @@ def checkpoints(ctx: Context) -> Iterator[Finding]:
         and ctx.amp.scaler_calls
     ):
         return
-    stepped = {e.key.rpartition(".")[2] for g in ctx.graphs for _, e in g.events("scaler-step")}
-    saved = next(_saved(ctx, stepped), None)
+    steps = [e for g in ctx.graphs for _, e in g.events("scaler-step")]
+    stepped = {leaf(e.key) for e in steps} | {n for e in steps for n in _held_as(ctx, e)}
+    scalers = {leaf(e.detail) for e in steps}
+    into, out_of = (list(looped_states(ctx, m)) if m in ctx.text else [] for m in ("state_dict", "load_state_dict"))
+    saved = next(_saved(ctx, stepped), None) or next(_without(into, stepped, scalers), None)
     scaler_saved, scaler_loaded = _of_scaler(ctx, "state_dict"), _of_scaler(ctx, "load_state_dict")
+    scaler_saved = scaler_saved or any(_has_scaler(names, scalers) for _, names in into)
+    scaler_loaded = scaler_loaded or any(_has_scaler(names - {ANY}, scalers) for _, names in out_of)
     if saved is not None and not scaler_saved and not _scaler_given(ctx):
         lost = "the resume asks for it and finds nothing" if scaler_loaded else (
             "after a resume the scale starts at 65536 again, with 5 to 10 skipped steps and a lost growth counter"
@@ -36,13 +43,32 @@ def checkpoints(ctx: Context) -> Iterator[Finding]:
             f"the checkpoint holds the optimiser's state but not the scaler's: {lost}",
             '"scaler": scaler.state_dict(),  # and scaler.load_state_dict(checkpoint["scaler"]) on resume',
         )  # fmt: skip
-    elif scaler_saved and not scaler_loaded and not ctx.says(_WRITTEN) and (load := _loaded(ctx, stepped)) is not None:
+    elif scaler_saved and not scaler_loaded and not ctx.says(_WRITTEN) and not any(ANY in n for _, n in out_of):
+        load = _loaded(ctx, stepped) or next(_without(out_of, stepped, scalers), None)
+        if load is None:
+            return
         yield ctx.finding(
             "R28", load, WARNING,
             "the optimiser's state is loaded but not the scaler's, which the checkpoint holds: the scale starts at 65536 again, with 5 "
             "to 10 skipped steps and a lost growth counter",
             f'{ctx.str(load)}\nscaler.load_state_dict(checkpoint["scaler"])',
         )  # fmt: skip
+
+
+def _held_as(ctx: Context, step: Event) -> set[str]:
+    """The name of the stepped optimiser in the object that holds it: `opt = state["optimizer"]`."""
+    name = step.node.args[0] if isinstance(step.node, ast.Call) and step.node.args else None
+    bindings = ctx.symbols.bindings(name.id, step.scope) if isinstance(name, ast.Name) else []
+    return {leaf(text) for b in bindings if b.value is not None and (text := dotted(b.value)) is not None}
+
+
+def _has_scaler(names: frozenset[str], scalers: set[str]) -> bool:
+    return ANY in names or bool(names & scalers) or any("scaler" in n.lower() for n in names)
+
+
+def _without(looped: list[tuple[ast.Call, frozenset[str]]], stepped: set[str], scalers: set[str]) -> Iterator[ast.Call]:
+    """Loops over the optimiser and others, the scaler not among them."""
+    return (call for call, names in looped if names & stepped and not _has_scaler(names, scalers))
 
 
 def _of_scaler(ctx: Context, method: str) -> bool:
@@ -76,11 +102,17 @@ def _unwrapped(value: ast.expr) -> ast.expr:
 
 def _scaler_given(ctx: Context) -> bool:
     """The scaler itself is handed to something that saves: `save(path, model=model, scaler=scaler)`."""
-    return any(
-        _SAVES.search(last_name(call.func))
-        and any("scaler" in ast.unparse(r.expr).lower() for a in _given(call) for r in ctx.symbols.resolve(a, ctx.symbols.scope(call)))
-        for call in ctx.symbols.calls
-    )  # fmt: skip
+    for call in ctx.symbols.calls:
+        if not _SAVES.search(last_name(call.func)):
+            continue
+        scope = ctx.symbols.scope(call)
+        # What a function or class of this file does with an object that holds the scaler is shown there.
+        shown = last_name(call.func) in ctx.symbols.classes or ctx.symbols.local_function(call.func, scope) is not None
+        for argument in _given(call):
+            each = [argument] if shown else [r.expr for r in ctx.symbols.resolve(argument, scope)]
+            if any("scaler" in ast.unparse(e).lower() for e in each):
+                return True
+    return False
 
 
 def _given(call: ast.Call) -> list[ast.expr]:

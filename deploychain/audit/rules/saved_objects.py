@@ -1,0 +1,101 @@
+"""R28: the objects whose state a loop saves or loads: `{k: getattr(self, k).state_dict() for k in KEYS}`."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from deploychain.audit.astnames import Binding, Scope, dotted, last_name
+from deploychain.audit.context import Context
+from deploychain.audit.tree import walk
+
+_TELLING = re.compile(r"opt|scaler|amp", re.IGNORECASE)
+ANY = "?"  # among the names: what the loop goes through is not known
+
+
+def leaf(text: str) -> str:
+    """ "optimizer" of `state.optimizer`, `self.optimizer` and `state["optimizer"]`; `opts["g"]` is no name of one."""
+    key = text[:-2].rpartition("['")[2] if text.endswith("']") else ""
+    return key if _TELLING.search(key) else text.rpartition(".")[2]
+
+
+def looped_states(ctx: Context, method: str) -> Iterator[tuple[ast.Call, frozenset[str]]]:
+    """(call, names) of every `x.state_dict()` in a loop over names or objects."""
+    for call, scope in ctx.calls_named(method):
+        if isinstance(call.func, ast.Attribute):
+            names = _names(ctx, call.func.value, scope)
+            if names is not None:
+                yield call, frozenset(names)
+
+
+def _names(ctx: Context, expr: ast.expr, scope: Scope) -> set[str] | None:
+    """What a loop calls the object, or all that it goes through; None where it is no matter of a loop."""
+    if isinstance(expr, ast.Name):
+        bindings = ctx.symbols.bindings(expr.id, scope)
+        if len(bindings) == 1 and not bindings[0].loop and bindings[0].place is None and bindings[0].value is not None:
+            held = bindings[0].value  # `obj = getattr(self, name)`
+            return _names(ctx, held, bindings[0].scope) if isinstance(held, ast.Call | ast.Subscript) else None
+        loop = next((b for b in bindings if b.loop), None)
+        if loop is None or _of_keywords(loop):
+            return None
+        return _gone_through(ctx, loop, of_keys=False)
+    if isinstance(expr, ast.Call) and last_name(expr.func) == "getattr" and len(expr.args) > 1:
+        key = expr.args[1]
+    elif isinstance(expr, ast.Subscript):
+        key = expr.slice
+    else:
+        return None
+    if not isinstance(key, ast.Name):
+        return None
+    loop = next((b for b in ctx.symbols.bindings(key.id, scope) if b.loop), None)
+    return {ANY} if loop is None else _gone_through(ctx, loop, of_keys=True)
+
+
+def _of_keywords(loop: Binding) -> bool:
+    """A loop over `**objects`: its calls say what these are."""
+    arguments = getattr(loop.scope.node, "args", None)
+    kwarg = arguments.kwarg if isinstance(arguments, ast.arguments) else None
+    return kwarg is not None and any(
+        isinstance(n, ast.Name) and n.id == kwarg.arg for n in walk(loop.value or loop.node)
+    )
+
+
+def _gone_through(ctx: Context, loop: Binding, *, of_keys: bool) -> set[str]:
+    """The names of a loop, less what its conditions leave out."""
+    source = loop.value
+    method = last_name(source.func) if isinstance(source, ast.Call) else ""
+    pairs = method == "items"
+    if (
+        method in ("items", "keys", "values")
+        and isinstance(source, ast.Call)
+        and isinstance(source.func, ast.Attribute)
+    ):
+        source = source.func.value
+    found: set[str] = set()
+    for ref in ctx.symbols.resolve(source, loop.scope) if source is not None else ():
+        inside = ref.expr
+        if isinstance(inside, ast.Dict) and inside.keys and None not in inside.keys:
+            found |= {str(k.value) if isinstance(k, ast.Constant) else ANY for k in inside.keys}
+            if not of_keys:
+                found |= {leaf(dotted(v) or "") for v in inside.values} - {""}
+        elif isinstance(inside, ast.List | ast.Tuple | ast.Set) and not pairs:
+            found |= {str(e.value) if isinstance(e, ast.Constant) else leaf(dotted(e) or ANY) for e in inside.elts}
+        else:
+            found.add(ANY)
+    for test in loop.node.ifs if isinstance(loop.node, ast.comprehension) else ():
+        found = _passed(ctx, test, loop.scope, found or {ANY})
+    return found or {ANY}
+
+
+def _passed(ctx: Context, test: ast.expr, scope: Scope, names: set[str]) -> set[str]:
+    """`if k in ("model", "optimizer")`, `if k != "scaler"`"""
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1:
+        return names
+    given = ctx.symbols.const(test.comparators[0], scope)
+    asked = {g for g in (given if isinstance(given, list) else [given]) if isinstance(g, str)}
+    if not asked:
+        return names
+    if isinstance(test.ops[0], ast.In | ast.Eq):
+        return asked
+    return names - asked if isinstance(test.ops[0], ast.NotIn | ast.NotEq) else names
