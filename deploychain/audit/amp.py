@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from deploychain.audit.astnames import Ref, Scope, dotted, keyword, last_name
+from deploychain.audit.astnames import Ref, Scope, dotted, keyword, last_name, leaf
 from deploychain.audit.elements import elements
 from deploychain.audit.frameworks import Frameworks, Region
 from deploychain.audit.symbols import Symbols
@@ -52,6 +52,7 @@ class Amp:
     def __init__(self, symbols: Symbols) -> None:
         self.symbols = symbols
         self._scalers: dict[tuple[int, int], bool] = {}
+        self._inside: list[Scope] = []  # context managers that are being looked into: one may call another of its name
         self.scaler_calls = [
             c for c in symbols.calls if symbols.qual(c.func) in PLAIN_SCALERS or self._foreign_scaler(c)
         ]
@@ -79,7 +80,7 @@ class Amp:
             takes_argument = call.func.attr in ("step", "unscale_", "scale") and bool(call.args)
             if takes_argument or call.func.attr in ("get_scale", "set_growth_interval", "get_growth_interval"):
                 text = dotted(call.func.value)
-                if text and _SCALER_NAME.search(text.rpartition(".")[2]):
+                if text and _SCALER_NAME.search(leaf(text)):
                     found.add(text)
         return found
 
@@ -232,13 +233,18 @@ class Amp:
             for d in getattr(function.node, "decorator_list", [])
         ):
             return []
-        return [
+        if function in self._inside:
+            return []
+        self._inside.append(function)
+        found = [
             made
             for block in self.symbols.nodes(ast.With, ast.AsyncWith)
             if self.symbols.scope(block) is function and any(isinstance(n, ast.Yield) for n in walk(block))
             for item in block.items
             if (made := self.region(item.context_expr, function)) is not None
         ]
+        self._inside.pop()
+        return found
 
     def _region_of(self, expr: ast.expr, scope: Scope) -> Region | None:
         if not isinstance(expr, ast.Call):

@@ -158,6 +158,11 @@ def last_name(expr: ast.AST) -> str:
     return ""
 
 
+def leaf(text: str) -> str:
+    """ "scaler" of the dotted names `state.scaler`, `state["scaler"]` and `scaler`."""
+    return text[:-2].rpartition("['")[2] if text.endswith("']") else text.rpartition(".")[2]
+
+
 def constructed(call: ast.Call) -> str:
     """The class that a call makes an instance of, by its name: `Net(...)`, `Net.from_pretrained(...)`."""
     func = call.func

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from deploychain.audit.astnames import UNKNOWN, Scope, dotted, last_name, returns
+from deploychain.audit.astnames import UNKNOWN, Scope, dotted, last_name, leaf, returns
 from deploychain.audit.context import Context
 
 _SAME = frozenset({"float", "int", "abs", "round", "item", "cpu", "tensor", "detach"})
@@ -26,16 +26,16 @@ def scale_read(ctx: Context, expr: ast.expr, scope: Scope, depth: int = 5, seen:
     if isinstance(expr, ast.NamedExpr):
         return scale_read(ctx, expr.value, scope, depth - 1, seen)
     if isinstance(expr, ast.Call):
-        leaf = last_name(expr.func)
+        name = last_name(expr.func)
         inside = expr.args[0] if expr.args else expr.func.value if isinstance(expr.func, ast.Attribute) else None
-        if leaf == "get_scale" and isinstance(expr.func, ast.Attribute):
+        if name == "get_scale" and isinstance(expr.func, ast.Attribute):
             return "scale" if is_scaler(ctx, expr.func.value, scope) else ""
-        if leaf in _SAME and inside is not None:
+        if name in _SAME and inside is not None:
             return scale_read(ctx, inside, scope, depth - 1, seen)
-        if leaf in _OF_MANY and inside is not None:
+        if name in _OF_MANY and inside is not None:
             many = inside.value if isinstance(inside, ast.Subscript) else inside  # `scales[-100:]`
             return "scale" if _collected(ctx, many, depth, seen) else ""
-        if leaf in _LOGS and inside is not None:
+        if name in _LOGS and inside is not None:
             return "log2" if scale_read(ctx, inside, scope, depth - 1, seen) else ""
         for ref in ctx.symbols.resolve(expr, scope):
             if ref.expr is not expr and (kind := scale_read(ctx, ref.expr, ref.scope, depth - 1, seen)):
@@ -90,7 +90,7 @@ def is_scaler(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
     if ctx.amp.is_scaler(expr, scope):
         return True
     text = dotted(expr)
-    if text is None or not SCALER_NAME.search(text.rpartition(".")[2]):
+    if text is None or not SCALER_NAME.search(leaf(text)):
         return False
     refs = ctx.symbols.resolve(expr, scope)
     return all(not isinstance(r.expr, ast.Call) or _amp_wrapper(r.expr) for r in refs)

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from deploychain.audit.astnames import Binding, Scope, dotted, last_name
+from deploychain.audit.astnames import Binding, Scope, dotted, last_name, leaf
 from deploychain.audit.context import Context
 from deploychain.audit.tree import walk
 
@@ -14,10 +14,10 @@ _TELLING = re.compile(r"opt|scaler|amp", re.IGNORECASE)
 ANY = "?"  # among the names: what the loop goes through is not known
 
 
-def leaf(text: str) -> str:
-    """ "optimizer" of `state.optimizer`, `self.optimizer` and `state["optimizer"]`; `opts["g"]` is no name of one."""
-    key = text[:-2].rpartition("['")[2] if text.endswith("']") else ""
-    return key if _TELLING.search(key) else text.rpartition(".")[2]
+def own_name(text: str) -> str:
+    """ "optimizer" of `state.optimizer` and `state["optimizer"]`; `opts["g"]` is no name of one."""
+    name = leaf(text)
+    return name if not text.endswith("']") or _TELLING.search(name) else ""
 
 
 def looped_states(ctx: Context, method: str) -> Iterator[tuple[ast.Call, frozenset[str]]]:
@@ -78,9 +78,9 @@ def _gone_through(ctx: Context, loop: Binding, *, of_keys: bool) -> set[str]:
         if isinstance(inside, ast.Dict) and inside.keys and None not in inside.keys:
             found |= {str(k.value) if isinstance(k, ast.Constant) else ANY for k in inside.keys}
             if not of_keys:
-                found |= {leaf(dotted(v) or "") for v in inside.values} - {""}
+                found |= {own_name(dotted(v) or "") for v in inside.values} - {""}
         elif isinstance(inside, ast.List | ast.Tuple | ast.Set) and not pairs:
-            found |= {str(e.value) if isinstance(e, ast.Constant) else leaf(dotted(e) or ANY) for e in inside.elts}
+            found |= {str(e.value) if isinstance(e, ast.Constant) else own_name(dotted(e) or ANY) for e in inside.elts}
         else:
             found.add(ANY)
     for test in loop.node.ifs if isinstance(loop.node, ast.comprehension) else ():

@@ -11,7 +11,7 @@ from deploychain.audit.astnames import Scope, argument_for, dotted, last_name
 from deploychain.audit.context import ERROR, WARNING, Context
 from deploychain.audit.events import Event
 from deploychain.audit.finding import Finding
-from deploychain.audit.rules.saved_objects import ANY, leaf, looped_states
+from deploychain.audit.rules.saved_objects import ANY, looped_states, own_name
 
 _WRITTEN = re.compile(r"scaler\._\w+ *=[^=]")  # its state is put back by hand, which is R17
 _SAVES = re.compile(r"(^|_)save|checkpoint|dump", re.IGNORECASE)
@@ -27,8 +27,8 @@ def checkpoints(ctx: Context) -> Iterator[Finding]:
     ):
         return
     steps = [e for g in ctx.graphs for _, e in g.events("scaler-step")]
-    stepped = {leaf(e.key) for e in steps} | {n for e in steps for n in _held_as(ctx, e)}
-    scalers = {leaf(e.detail) for e in steps}
+    stepped = {own_name(e.key) for e in steps} | {n for e in steps for n in _held_as(ctx, e)}
+    scalers = {own_name(e.detail) for e in steps}
     into, out_of = (list(looped_states(ctx, m)) if m in ctx.text else [] for m in ("state_dict", "load_state_dict"))
     saved = next(_saved(ctx, stepped), None) or next(_without(into, stepped, scalers), None)
     scaler_saved, scaler_loaded = _of_scaler(ctx, "state_dict"), _of_scaler(ctx, "load_state_dict")
@@ -59,7 +59,7 @@ def _held_as(ctx: Context, step: Event) -> set[str]:
     """The name of the stepped optimiser in the object that holds it: `opt = state["optimizer"]`."""
     name = step.node.args[0] if isinstance(step.node, ast.Call) and step.node.args else None
     bindings = ctx.symbols.bindings(name.id, step.scope) if isinstance(name, ast.Name) else []
-    return {leaf(text) for b in bindings if b.value is not None and (text := dotted(b.value)) is not None}
+    return {own_name(text) for b in bindings if b.value is not None and (text := dotted(b.value)) is not None}
 
 
 def _has_scaler(names: frozenset[str], scalers: set[str]) -> bool:
