@@ -42,6 +42,7 @@ class Index:
         self.functions: dict[str, list[Scope]] = {}
         self.classes: dict[str, Scope] = {}
         self.function_scopes: list[Scope] = []
+        self._heirs: dict[int, Scope] = {}
         self._call_sites: dict[str, list[ast.Call]] = {}
         self.module = Scope(source.tree, None)
         self._index(source.tree, self.module)
@@ -173,6 +174,15 @@ class Index:
         derived = {id(n) for cls in self.classes.values() for b in cls.node.bases for n in walk(b)}  # type: ignore[attr-defined]
         return frozenset(n.id for n in self.nodes(ast.Name) if n.id in self.classes and id(n) not in derived)
 
+    def runs_as(self, cls: Scope | None) -> Scope | None:
+        """The class that `self` is in the methods of a class: the one heir that the file uses, where it uses no other."""
+        if cls is None or cls.name in self.used_classes:
+            return cls
+        if id(cls) not in self._heirs:
+            used = [c for c in self.classes.values() if c.name in self.used_classes and cls in self.bases(c)]
+            self._heirs[id(cls)] = used[0] if len(used) == 1 else cls
+        return self._heirs[id(cls)]
+
     def super_method(self, func: ast.expr, scope: Scope) -> Scope | None:
         """The method of a base class in this file that `super().name` is."""
         if not isinstance(func, ast.Attribute) or not isinstance(func.value, ast.Call):
@@ -186,10 +196,11 @@ class Index:
         """Every binding of a dotted name that this scope can see, innermost scope that has any."""
         if text.startswith("self."):
             found: list[Binding] = []
-            for cls in self.bases(self._class_of(scope)):
+            of_body: list[Binding] = []
+            for cls in self.bases(self.runs_as(self._class_of(scope))):
                 found += cls.bindings.get(text, [])
-                found += cls.bindings.get(text.removeprefix("self."), [])  # of the class body
-            return found
+                of_body = of_body or cls.bindings.get(text.removeprefix("self."), [])
+            return [*found, *of_body]
         current: Scope | None = scope
         while current is not None:
             if not current.is_class or current is scope:

@@ -6,8 +6,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from deploychain.audit.astnames import dotted
-from deploychain.audit.callees import callers
+from deploychain.audit.astnames import Scope, dotted
 from deploychain.audit.context import ERROR, Context, Rule
 from deploychain.audit.events import Event
 from deploychain.audit.finding import Finding
@@ -123,12 +122,34 @@ def _under_framework(ctx: Context, graph: Graph, event: Event) -> bool:
     """The model or optimiser of this backward went through prepare()/setup(), or the method belongs to a framework class."""
     if event.scope.owner is not None and ctx.amp.framework.ambient(event.scope) is not None:
         return True
-    around = (event.scope, graph.root, ctx.symbols.module, *callers(ctx.symbols, event.scope))
     for call, scope in ctx.calls_named("prepare", "setup", "accumulate", "setup_module", "autocast", "backward"):
-        if scope in around and isinstance(call.func, ast.Attribute):
+        if scope in (event.scope, graph.root, ctx.symbols.module) and isinstance(call.func, ast.Attribute):
             if ctx.amp.framework.kind(call.func.value, scope):
                 return True
+    return _is_given_prepared(ctx, event.scope)
+
+
+def _is_given_prepared(ctx: Context, function: Scope, depth: int = 3) -> bool:
+    """A caller hands over what went through prepare() or setup(): `update(model, optimizer, batch)`."""
+    for site in ctx.symbols.call_sites(function)[:4]:
+        scope = ctx.symbols.scope(site)
+        for given in (*site.args, *(k.value for k in site.keywords)):
+            text = dotted(given) or ""
+            if any(_prepares(ctx, b.value, b.scope) for b in ctx.symbols.bindings(text, scope)):
+                return True
+            caller = ctx.symbols.parameter_scope(text, scope)
+            if caller is not None and depth and _is_given_prepared(ctx, caller, depth - 1):
+                return True
     return False
+
+
+def _prepares(ctx: Context, made: ast.expr | None, scope: Scope) -> bool:
+    return (
+        isinstance(made, ast.Call)
+        and isinstance(made.func, ast.Attribute)
+        and made.func.attr in ("prepare", "setup", "setup_module", "prepare_model", "prepare_optimizer")
+        and bool(ctx.amp.framework.kind(made.func.value, scope))
+    )
 
 
 RULE = Rule(
