@@ -35,18 +35,7 @@ def holds(amp: Amp, test: ast.expr, scope: Scope) -> bool | None:
         deciding = isinstance(test.op, ast.Or)
         return deciding if deciding in answers else None if None in answers else not deciding
     answer = amp.truth(test, scope)
-    if answer is not None or not isinstance(test, ast.Compare) or len(test.ops) != 1:
-        return answer
-    left, right = (amp.symbols.const(e, scope) for e in (test.left, test.comparators[0]))
-    op = test.ops[0]
-    if not isinstance(left, str):
-        return None
-    if isinstance(op, ast.In | ast.NotIn) and isinstance(right, list | str):
-        known = isinstance(right, str) or all(isinstance(r, str) for r in right)
-        return (left in right) == isinstance(op, ast.In) if known else None
-    if isinstance(op, ast.Eq | ast.NotEq) and isinstance(right, str):
-        return (left == right) == isinstance(op, ast.Eq)
-    return None
+    return amp.symbols.decisions.holds(test, scope) if answer is None else answer
 
 
 def _about_layers(test: ast.expr) -> bool:

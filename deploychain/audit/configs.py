@@ -12,8 +12,9 @@ from typing import Protocol
 
 from deploychain.audit import documents
 from deploychain.audit.astnames import Ref, Scope, dotted, keyword, last_name, returns
+from deploychain.audit.likely_settings import LikelySettings
 
-_NAMESPACES = frozenset(
+NAMESPACES = frozenset(
     {
         "SimpleNamespace",
         "Namespace",
@@ -53,6 +54,8 @@ class Names(Protocol):
     def default(self, name: str, scope: Scope) -> ast.expr | None: ...
     def qual(self, expr: ast.AST, scope: Scope | None = None, depth: int = 0) -> str | None: ...
     def super_method(self, func: ast.expr, scope: Scope) -> Scope | None: ...
+    def parameter_scope(self, name: str, scope: Scope) -> Scope | None: ...
+    def class_of(self, scope: Scope) -> Scope | None: ...
 
 
 class Configs:
@@ -62,6 +65,7 @@ class Configs:
         self.names = names
         self._options: dict[str, Ref] | None = None
         self._documents: dict[int, ast.expr | None] = {}
+        self.likely = LikelySettings(names, self)
 
     def values(self, base: ast.expr, key: str, scope: Scope, depth: int, seen: frozenset[int]) -> list[Ref]:
         """What is found under a name in what an expression may stand for; empty where nothing is known."""
@@ -98,15 +102,20 @@ class Configs:
                 ]
             cls = self.names.classes.get(expr.id) or self.names.instance_class(expr, holder.scope)
             if cls is not None:
-                return self._of_class(cls, key, depth, seen)
+                return self.of_class(cls, key, depth, seen)
             default = self.names.default(expr.id, holder.scope)  # `def build(cfg=DEFAULTS)` that nothing calls
             if default is None or (isinstance(default, ast.Name) and default.id == expr.id):
-                return []
+                return self.likely.values(holder, key, depth, seen)
             return self.values(default, key, holder.scope, depth - 1, seen)
+        if isinstance(expr, ast.Attribute):
+            return self.likely.values(holder, key, depth, seen)
         if not isinstance(expr, ast.Call):
             return []
         name = last_name(expr.func)
-        if name not in self.names.classes:  # `from types import SimpleNamespace as NS`
+        owner = self.names.class_of(holder.scope) if name == "cls" else None
+        if owner is not None:  # of a class method: `return cls(**vars(parser.parse_args()))`
+            name = owner.name
+        elif name not in self.names.classes:  # `from types import SimpleNamespace as NS`
             name = (self.names.qual(expr.func, holder.scope) or name).rpartition(".")[2]
         if name in _AS_DICT:
             made = expr.args[0] if expr.args else getattr(expr.func, "value", None)
@@ -125,15 +134,17 @@ class Configs:
             option = self.options().get(key)
             return [option] if option is not None else []
         set_to = keyword(expr, key)
-        if set_to is not None and (name in _NAMESPACES or name in self.names.classes):
+        if set_to is not None and (name in NAMESPACES or name in self.names.classes):
             return self.names.resolve(set_to, holder.scope, depth - 1, seen)
         if name in self.names.classes:
             fields = self._fields(self.names.classes[name]) if expr.args else []
             place = fields.index(key) if key in fields else len(expr.args)
             if place < len(expr.args) and not any(isinstance(a, ast.Starred) for a in expr.args):
                 return self.names.resolve(expr.args[place], holder.scope, depth - 1, seen)
-            return self._of_class(self.names.classes[name], key, depth, seen)
-        if name in _NAMESPACES and expr.args:
+            rest = [k.value for k in expr.keywords if k.arg is None]
+            held = [r for value in rest for r in self.values(value, key, holder.scope, depth - 1, seen)]
+            return held or self.of_class(self.names.classes[name], key, depth, seen)
+        if name in NAMESPACES and expr.args:
             return self.values(expr.args[0], key, holder.scope, depth - 1, seen)
         return []
 
@@ -162,7 +173,7 @@ class Configs:
             return []
         return [s.target.id for s in cls.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)]
 
-    def _of_class(self, cls: Scope, key: str, depth: int, seen: frozenset[int]) -> list[Ref]:
+    def of_class(self, cls: Scope, key: str, depth: int, seen: frozenset[int]) -> list[Ref]:
         """A class attribute or the default of a dataclass field, without what instances are given later."""
         for home in self.names.bases(cls):
             found: list[Ref] = []

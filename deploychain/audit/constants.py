@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from deploychain.audit.astnames import UNKNOWN, Scope, argument_for, arithmetic, dotted, last_name
+from deploychain.audit.configs import NAMESPACES
 
 if TYPE_CHECKING:
     from deploychain.audit.symbols import Symbols
@@ -78,10 +79,20 @@ class Constants:
         known: Any = UNKNOWN
         for ref in self.symbols.resolve(expr, scope):
             value = self.value(ref.expr, ref.scope, depth - 1) if ref.expr is not expr else UNKNOWN
-            if value is UNKNOWN or value is None or isinstance(value, bool) or known not in (UNKNOWN, value):
+            if value is UNKNOWN or value is None or known not in (UNKNOWN, value):
+                return UNKNOWN
+            if isinstance(value, bool) and not self._given(ref.expr):
                 return UNKNOWN
             known = value
         return known
+
+    def _given(self, expr: ast.expr) -> bool:
+        """A switch that an instance of a configuration is given: it is not only left as it is by default."""
+        parent = self.symbols.parent.get(expr)
+        call = self.symbols.parent.get(parent) if isinstance(parent, ast.keyword) else parent
+        if not isinstance(call, ast.Call) or getattr(parent, "arg", "") in ("default", "default_factory"):
+            return False
+        return last_name(call.func) in self.symbols.classes or last_name(call.func) in NAMESPACES
 
     def default(self, name: str, scope: Scope) -> ast.expr | None:
         """The expression that is the default of a parameter which this scope sees."""

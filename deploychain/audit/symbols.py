@@ -23,6 +23,7 @@ from deploychain.audit.astnames import (
 )
 from deploychain.audit.configs import Configs, annotation_name
 from deploychain.audit.constants import Constants
+from deploychain.audit.decisions import Decisions
 from deploychain.audit.entries import write_out_entries
 from deploychain.audit.identities import Identities
 from deploychain.audit.index import Index
@@ -58,6 +59,7 @@ class Symbols(Index):
         self.const = self.constants.value
         self.default = self.constants.default
         self.identity = Identities(self).of
+        self.decisions = Decisions(self)
         write_out_partials(self)
         write_out_keywords(self)
         if write_out_entries(self):
@@ -71,6 +73,7 @@ class Symbols(Index):
         self.constants = Constants(self)
         self.const, self.default = self.constants.value, self.constants.default
         self.identity = Identities(self).of
+        self.decisions = Decisions(self)
 
     def qual(self, expr: ast.AST, scope: Scope | None = None, depth: int = 0) -> str | None:
         """The canonical dotted name of a function, class or module expression: "torch.autocast"; None if not known."""
@@ -257,9 +260,12 @@ class Symbols(Index):
     def _resolve(self, expr: ast.expr, scope: Scope, depth: int, seen: frozenset[int]) -> list[Ref]:
         seen = seen | {id(expr)}
         if isinstance(expr, ast.IfExp):
-            return self._all((expr.body, expr.orelse), scope, depth, seen)
+            arm = self.decisions.arm(expr, scope) if depth > 2 else None
+            return self._all((expr.body, expr.orelse) if arm is None else (arm,), scope, depth, seen)
         if isinstance(expr, ast.BoolOp):
-            return self._all(tuple(expr.values), scope, depth, seen)
+            first = self.const(expr.values[0], scope, 2) if isinstance(expr.op, ast.Or) and depth > 2 else None
+            known = isinstance(first, str | int | float) and first and not isinstance(first, bool)
+            return self._all(tuple(expr.values[:1] if known else expr.values), scope, depth, seen)
         if isinstance(expr, ast.NamedExpr | ast.Await):
             return self.resolve(expr.value, scope, depth, seen)
         text = dotted(expr)
@@ -383,7 +389,7 @@ class Symbols(Index):
             return []
         own = isinstance(call.func, ast.Attribute) and last_name(call.func.value) == "self"
         for each in run_by_self(self, function) if own else (function,):
-            for value in returns(each):
+            for value in self.decisions.live_returns(each):
                 found += self.resolve(value, each, depth - 1, seen)
         return found
 

@@ -50,7 +50,7 @@ def viewed(symbols: Symbols, view: View, expr: ast.expr, scope: Scope) -> Ref:
             if holder.expr is expr.value:
                 pass
             elif isinstance(key, str):
-                found = symbols.configs.held(holder, key)
+                found = symbols.configs.values(holder.expr, key, holder.scope, 5, frozenset())
             elif isinstance(key, int):
                 held = [r for r in symbols.resolve(*holder) if isinstance(r.expr, ast.Tuple | ast.List)]
                 found = [Ref(e, r.scope) for r in held for e in getattr(r.expr, "elts", [])[key : key + 1]]
