@@ -227,6 +227,14 @@ def value_of(symbols: Symbols, expr: ast.expr, key: str, scope: Scope) -> list[R
     return found
 
 
+def put_in(symbols: Symbols, expr: ast.expr, scope: Scope) -> Iterator[ast.expr]:
+    """Every value that is put into a dictionary after it was made, under whatever key."""
+    names = _names(symbols, expr, scope)
+    yield from (value for _, value in _stored(symbols, names))
+    for update in _updates(symbols, names):
+        yield from (*(k.value for k in update.keywords), *update.args)
+
+
 Named = tuple[str, Scope]
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from deploychain.audit.astnames import UNKNOWN, Scope, keyword, last_name
 from deploychain.audit.context import WARNING, Context
 from deploychain.audit.finding import Finding
+from deploychain.audit.rules.calibration_data import made_up
 from deploychain.audit.tables import keys
 from deploychain.audit.tree import walk
 
@@ -53,6 +54,7 @@ def made_half(ctx: Context) -> Iterator[Finding]:
                 yield ctx.finding("R22", call, WARNING, _WHOLE, _RANGES)
         elif leaf == "convert_to_mixed_precision" and "paddle" not in ctx.text:
             kind = ctx.symbols.const(keyword(call, "low_precision_type"), scope)
+            data = keyword(call, "calibration_data")
             unknown = any(k.arg is None and not _no_data(ctx, k.value, scope) for k in call.keywords)
             if (
                 kind != "bf16"
@@ -63,6 +65,8 @@ def made_half(ctx: Context) -> Iterator[Finding]:
                 yield ctx.finding(
                     "R22", call, WARNING, _BLIND, 'convert_to_mixed_precision(..., calibration_data="calibration.npz")'
                 )
+            elif kind != "bf16" and data is not None and made_up(ctx, data, scope):
+                yield _random_data(ctx, data)
         elif leaf == "O4" and "AutoOptimizationConfig" in ctx.str(call.func):
             yield ctx.finding("R22", call, WARNING, f"O4 is O3 with FP16: {_WHOLE}", _RANGES)
         elif leaf == "OptimizationConfig" and ctx.symbols.const(keyword(call, "fp16"), scope) is True:
@@ -70,6 +74,14 @@ def made_half(ctx: Context) -> Iterator[Finding]:
     yield from _command_lines(ctx)
     yield from _one_by_one(ctx)
     yield from _passes(ctx)
+
+
+def _random_data(ctx: Context, data: ast.expr) -> Finding:
+    return ctx.finding(
+        "R22", data, WARNING,
+        "the ranges that decide what stays in FP32 are measured on made-up numbers: tensors that pass 65504 on real inputs do not "
+        "on these, and are put into FP16", 'calibration_data="calibration.npz"  # a few dozen real inputs',
+    )  # fmt: skip
 
 
 def _leaf(ctx: Context, func: ast.expr, scope: Scope) -> str:
@@ -121,6 +133,7 @@ def _command_lines(ctx: Context) -> Iterator[Finding]:
         return
     lines = ctx.command_lines
     data = "calibration_data" in ctx.text
+    yield from _calibrated(ctx)
     for piece in lines.pieces:
         command = lines.text(piece.root)
         if "modelopt.onnx.autocast" in piece.words and not data and "bf16" not in command:
@@ -136,6 +149,15 @@ def _command_lines(ctx: Context) -> Iterator[Finding]:
             and any(p.option("float16") for p in lines.having("float16"))
         ):  # polygraphy convert
             yield ctx.finding("R22", piece.node, WARNING, _WHOLE, _RANGES)
+
+
+def _calibrated(ctx: Context) -> Iterator[Finding]:
+    """`["python", "-m", "modelopt.onnx.autocast", ..., "--calibration_data", path]` with a file of random numbers."""
+    for node in ctx.symbols.nodes(ast.List, ast.Tuple) if "modelopt.onnx.autocast" in ctx.text else ():
+        for flag, data in zip(node.elts, node.elts[1:], strict=False):
+            if isinstance(flag, ast.Constant) and flag.value == "--calibration_data":
+                if made_up(ctx, data, ctx.symbols.scope(data)):
+                    yield _random_data(ctx, data)
 
 
 def _one_by_one(ctx: Context) -> Iterator[Finding]:
