@@ -13,11 +13,25 @@ _MOST = 4  # a table with more entries says nothing about one call
 def runs(symbols: Symbols, call: ast.Call, scope: Scope) -> Scope | None:
     """The function of this file that a call runs, `__call__` of an object among them."""
     found = symbols.local_function(call.func, scope) or symbols.super_method(call.func, scope)
+    if found is None:
+        func = written_as(symbols, call.func, scope)
+        found = symbols.local_function(func, scope) if func is not call.func else None
     if found is None and "__call__" in symbols.functions and dotted(call.func) is not None:
         cls = symbols.instance_class(call.func, scope)
         own = [f for f in symbols.functions["__call__"] if f.owner is not None and f.owner is cls]
         return own[0] if own else None
     return found
+
+
+def written_as(symbols: Symbols, func: ast.expr, scope: Scope) -> ast.expr:
+    """The method that a name stands for: `self.after_backward = self._clip`, `step = trainer.step`."""
+    text = dotted(func) if isinstance(func, ast.Name | ast.Attribute) else None
+    bindings = symbols.bindings(text, scope) if text is not None else []
+    held = bindings[0].value if len(bindings) == 1 and not bindings[0].loop and bindings[0].place is None else None
+    if not isinstance(held, ast.Attribute) or held.attr not in symbols.functions:
+        return func
+    own = bindings[0].scope is scope or (text or "").startswith("self.") == (dotted(held) or "").startswith("self.")
+    return held if own else func
 
 
 def call_sites(symbols: Symbols, function: Scope) -> list[ast.Call]:

@@ -11,6 +11,7 @@ from deploychain.audit.amp import Amp
 from deploychain.audit.astnames import Ref, Scope, dotted, last_name
 from deploychain.audit.callees import callees
 from deploychain.audit.gradients import FUNCTIONS, READS, Gradients, linear, mentions_grad, touches_grad
+from deploychain.audit.held_objects import HeldObjects
 from deploychain.audit.symbols import Symbols
 from deploychain.audit.tree import walk
 from deploychain.audit.values import words
@@ -52,6 +53,7 @@ class EventReader:
         self.symbols = symbols
         self.amp = amp
         self.gradients = Gradients(symbols)
+        self.held = HeldObjects(symbols)
         self._callees: dict[int, list[Ref]] = {}
         self._assigns_grad: dict[int, bool] = {}
 
@@ -94,7 +96,8 @@ class EventReader:
         if _ZERO_NAME.search(leaf):
             return Event("zero", "*", call, scope)
         # A function that this file does not show and that gets the scaler may do any of it.
-        if leaf not in _HARMLESS and any(self.amp.is_scaler(a, scope) for a in self._arguments(call)):
+        shown = leaf in _HARMLESS or leaf in self.symbols.classes
+        if not shown and any(self.amp.is_scaler(a, scope) for a in self._arguments(call)):
             return Event("opaque", "*", call, scope)
         text = dotted(func)
         if (
@@ -294,10 +297,31 @@ class EventReader:
             return names.get("self", "self")
         if text is None:
             return "*"
+        if names and text in names:
+            return names[text]
+        if isinstance(expr, ast.Attribute | ast.Subscript):
+            known = self._part(expr, text, names)
+            if known is not None:
+                return known
         head, _, rest = text.partition(".")
         if head in names:
             return names[head] + (f".{rest}" if rest else "")
         return text
+
+    def _part(self, expr: ast.Attribute | ast.Subscript, text: str, names: dict[str, str]) -> str | None:
+        """`state.optimizer` of a state that was made of `optimizer` in the same function."""
+        base = dotted(expr.value) or ""
+        if base.partition(".")[0] in names and not base.startswith("self."):
+            return None
+        value = self.held.of(expr.value, self.symbols.scope(expr)).get(text.removeprefix(base))
+        return self.key(value, names) if value is not None else None
+
+    def parts(self, name: str, expr: ast.expr, scope: Scope, names: dict[str, str]) -> dict[str, str]:
+        """The keys of what a parameter holds that is given this object: "state.optimizer" -> "optimizer"."""
+        text = dotted(expr) or ""
+        known = {name + n.removeprefix(text): k for n, k in names.items() if n.startswith((f"{text}.", f"{text}["))}
+        held = {name + part: self.key(value, names) for part, value in self.held.of(expr, scope).items()}
+        return {n: k for n, k in {**held, **known}.items() if k != "*"}
 
     def items(self, expr: ast.expr, scope: Scope, names: dict[str, str]) -> list[Item]:
         """What a loop over an expression goes through, where the file shows it; else nothing.

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from deploychain.audit.amp import Amp
 from deploychain.audit.astnames import Scope, argument_for, children_in_order, dotted, last_name
+from deploychain.audit.callees import written_as
 from deploychain.audit.conditions import (
     about_amp,
     about_skip,
@@ -257,18 +258,23 @@ class _Build:
         said: dict[str, str] = {}
         asked: dict[str, ast.expr] = {}
         unnamed: set[str] = set()
+        scope = self.symbols.scope(call)
         for parameter in inner.parameters:
             argument = argument_for(call, inner, parameter)
             if argument is not None and dotted(argument) is None:
                 unnamed.add(parameter)
             if isinstance(argument, ast.Name | ast.Compare | ast.BoolOp | ast.UnaryOp):
-                asked[parameter] = self._written_out(argument, self.symbols.scope(call))
+                asked[parameter] = self._written_out(argument, scope)
             if argument is not None and dotted(argument) is not None:
                 mapped[parameter] = self.reader.key(argument, names)
+                mapped |= self.reader.parts(parameter, argument, scope, names)
             elif isinstance(argument, ast.Constant) and isinstance(argument.value, str):
                 said[parameter] = argument.value
-        if inner.owner is not None and isinstance(call.func, ast.Attribute):
-            mapped["self"] = self.reader.key(call.func.value, names)
+        func = written_as(self.symbols, call.func, scope)
+        own = func if inner.name == "__call__" and last_name(func) != "__call__" else getattr(func, "value", None)
+        if inner.owner is not None and isinstance(own, ast.expr) and dotted(own) is not None:
+            mapped["self"] = self.reader.key(own, names)
+            mapped |= self.reader.parts("self", own, scope, names)
         # Inside, names mean other things: what is assumed about the caller's names must not leak in.
         node = self._node(call.lineno)
         node.renews = frozenset(unnamed)

@@ -10,7 +10,7 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 
-from deploychain.audit.astnames import Scope, argument_for, constructed, dotted, keyword, last_name
+from deploychain.audit.astnames import Ref, Scope, argument_for, constructed, dotted, keyword, last_name
 from deploychain.audit.symbols import Symbols
 from deploychain.audit.tree import walk
 
@@ -83,6 +83,18 @@ class HookLists:
             self._members[id(loop)] = self._of_loop(loop, scope, said)
         return self._members[id(loop)]
 
+    def possible(self, loop: ast.For | ast.AsyncFor, scope: Scope) -> list[Scope]:
+        """The members of a loop; over `self.events[name]` those under any name."""
+        found = self.members(loop, scope)
+        key = loop.iter.slice if isinstance(loop.iter, ast.Subscript) and not found else None
+        if not isinstance(key, ast.Name) or not isinstance(loop.iter, ast.Subscript):
+            return found
+        for table in self.symbols.resolve(loop.iter.value, scope):
+            for name in table.expr.keys if isinstance(table.expr, ast.Dict) else ():
+                if isinstance(name, ast.Constant) and isinstance(name.value, str):
+                    found = found + self.members(loop, scope, {key.id: name.value})
+        return found
+
     def run_by(self, call: ast.Call, name: str, member: Scope, said: Mapping[str, str] | None) -> list[Scope]:
         """What a call in the loop runs when the loop variable `name` is this member."""
         if _called(call) != name:
@@ -130,7 +142,8 @@ class HookLists:
         """The members of a list that is written out, by name or as an argument of a constructor."""
         if depth == 0:
             return
-        for ref in self.symbols.resolve(expr, scope)[:4]:
+        key = _text(expr.slice, said) if isinstance(expr, ast.Subscript) else None
+        for ref in self.symbols.resolve(expr, scope)[:4] if key is None else self._entry(expr, key, scope):
             inside = ref.expr
             if isinstance(inside, ast.List | ast.Tuple):
                 for element in inside.elts:
@@ -150,6 +163,12 @@ class HookLists:
                     yield from self._held(inside.generators[0].iter, ref.scope, said, depth - 1)
             elif isinstance(inside, ast.Call) and last_name(inside.func) in _WRAPPERS and inside.args:
                 yield from self._held(inside.args[0], ref.scope, said, depth - 1)
+
+    def _entry(self, expr: ast.expr, key: str, scope: Scope) -> list[Ref]:
+        """`self.events[name]` of a table that is written out, where the name is known from the call."""
+        assert isinstance(expr, ast.Subscript)
+        tables = self.symbols.resolve(expr.value, scope)
+        return [r for t in tables if isinstance(t.expr, ast.Dict) for r in self.symbols.configs.held(t, key)]
 
     def _member(self, expr: ast.expr, scope: Scope) -> Iterator[Scope]:
         symbols = self.symbols

@@ -56,7 +56,7 @@ class TrainingFunctions:
                 callers.setdefault(id(function), set()).add(id(scope))
         for loop in symbols.nodes(ast.For):
             scope = symbols.scope(loop)
-            members = self.lists.members(loop, scope)
+            members = self.lists.possible(loop, scope)
             for call in (n for s in loop.body for n in walk(s) if members and isinstance(n, ast.Call)):
                 for member in members:
                     for function in self.lists.run_by(call, self.lists.variable(loop), member, None):
