@@ -175,7 +175,7 @@ class Index:
         return frozenset(n.id for n in self.nodes(ast.Name) if n.id in self.classes and id(n) not in derived)
 
     def runs_as(self, cls: Scope | None) -> Scope | None:
-        """The class that `self` is in the methods of a class: the one heir that the file uses, where it uses no other."""
+        """The class that `self` is in the methods of a class: its one heir in use, where the file uses no other."""
         if cls is None or cls.name in self.used_classes:
             return cls
         if id(cls) not in self._heirs:

@@ -124,7 +124,7 @@ class Symbols(Index):
         if not candidates:
             return None
         if isinstance(func.value, ast.Name) and func.value.id in ("self", "cls"):
-            own = self._class_of(scope)
+            own = self.runs_as(self._class_of(scope))
             for cls in self.bases(own):
                 for candidate in candidates:
                     if candidate.owner is cls:
