@@ -9,8 +9,9 @@ import ast
 from collections.abc import Callable
 
 from deploychain.audit.amp import Amp
-from deploychain.audit.astnames import Ref, Scope, dotted, keyword, last_name, returns
+from deploychain.audit.astnames import Ref, Scope, argument, dotted, keyword, last_name, returns
 from deploychain.audit.symbols import Symbols
+from deploychain.audit.tree import walk
 from deploychain.audit.values import words
 
 CHW, HWC = "chw", "hwc"
@@ -52,6 +53,7 @@ class Images:
         self.amp = amp
         self._transformed = transformed
         self._results: dict[int, str | None] = {}
+        self.channels = 0  # how many values the mean has that goes with the image, where that is known
 
     # -- layout -------------------------------------------------------------------------------------------------
 
@@ -92,6 +94,8 @@ class Images:
             return CHW
         if method and receiver is not None and leaf in _KEEPS:
             return self.layout(receiver, scope, depth - 1)
+        if leaf == "stack" and call.args and (stacked := self._stacked(call, scope, depth)) is not None:
+            return stacked
         if leaf in _PASSES_ON and call.args:
             first = call.args[0].elts[0] if isinstance(call.args[0], ast.List) and call.args[0].elts else call.args[0]
             inner = self.layout(first, scope, depth - 1)
@@ -99,7 +103,7 @@ class Images:
                 return inner
         if leaf in _TO_HWC:
             return HWC
-        if leaf == "read" and "rasterio" in self.symbols.imports and not (call.args and _is_number(call.args[0])):
+        if leaf == "read" and "rasterio" in self.symbols.imports and not self._one_band(call, scope):
             return CHW  # all bands, or a list of them
         function = self.symbols.local_function(call.func, scope)
         for value in returns(function) if function is not None and function.name != "forward" else ():
@@ -107,6 +111,42 @@ class Images:
             if found is not None:
                 return found
         return None
+
+    def _stacked(self, call: ast.Call, scope: Scope, depth: int) -> str | None:
+        """`np.stack([red, green, blue], axis=0)`: one plane for each value of the mean."""
+        for ref in self.earlier(call.args[0], scope) or [Ref(call.args[0], scope)]:
+            planes = ref.expr
+            element: ast.expr | None = None
+            if isinstance(planes, ast.List | ast.Tuple) and not any(isinstance(e, ast.Starred) for e in planes.elts):
+                count, element = len(planes.elts), planes.elts[0] if planes.elts else None
+            elif isinstance(planes, ast.ListComp) and len(planes.generators) == 1 and not planes.generators[0].ifs:
+                source = self.symbols.const(planes.generators[0].iter, ref.scope)
+                count, element = len(source) if isinstance(source, list) else 0, planes.elt
+            if element is None or not count or count != self.channels:
+                continue
+            whole = self.layout(element, self.symbols.scope(element), depth - 1) is not None
+            if whole and not self._is_plane(element):
+                return None  # images of three channels, not planes
+            axis = self.symbols.const(argument(call, 1, "axis", "dim") or ast.Constant(0), scope)
+            return CHW if axis in (0, -3) else HWC if axis in (-1, 2) else None
+        return None
+
+    def _one_band(self, call: ast.Call, scope: Scope) -> bool:
+        """`src.read(1)`, `[src.read(i) for i in (1, 2, 3)]`"""
+        band = call.args[0] if call.args else None
+        each = any(b.loop for b in self.symbols.bindings(band.id, scope)) if isinstance(band, ast.Name) else False
+        return each or (isinstance(band, ast.Constant) and isinstance(band.value, int))
+
+    def _is_plane(self, expr: ast.expr) -> bool:
+        """Read by a reader of single planes, or as a grey image."""
+        for node in walk(expr):
+            if isinstance(node, ast.Call) and last_name(node.func) == "imread":
+                name = self.symbols.qual(node.func) or ""
+                grey = len(node.args) > 1 and ("GRAY" in ast.unparse(node.args[1]) or ast.unparse(node.args[1]) == "0")
+                return name.startswith(("tifffile.", "skimage.")) or grey
+            if isinstance(node, ast.Call) and last_name(node.func) == "convert" and node.args:
+                return ast.unparse(node.args[0]) in ("'L'", "'I'", "'F'")
+        return False
 
     def _made_by(self, func: ast.expr, scope: Scope, names: frozenset[str]) -> bool:
         """`transforms.ToTensor()(img)`, `self.to_tensor(img)` with what was bound to it."""
@@ -231,10 +271,6 @@ class Images:
         if isinstance(expr, ast.Constant) and not isinstance(expr.value, str):
             return None
         return made
-
-
-def _is_number(expr: ast.expr) -> bool:
-    return isinstance(expr, ast.Constant) and isinstance(expr.value, int)
 
 
 _SHAPES = _KEEPS | words("permute transpose view reshape repeat expand pow")

@@ -12,6 +12,7 @@ from deploychain.audit.astnames import Scope, dotted, last_name
 from deploychain.audit.context import ERROR, NOTE, WARNING, Context, Rule
 from deploychain.audit.finding import Finding
 from deploychain.audit.images import CHW, HWC, Images
+from deploychain.audit.rules.channel_constants import flat_values
 from deploychain.audit.rules.image_options import only_by_option
 from deploychain.audit.rules.transform_lists import COMPOSES, composed, last_dtype, normalises_first, step_dtype
 from deploychain.audit.rules.worker_constants import cuda_in_workers
@@ -26,12 +27,6 @@ _IMAGE_MEANS = (
     (0.5, 0.5),
     (103.53, 116.28),
 )
-_LISTS = re.compile(r"(IMAGENET|CLIP|INCEPTION)\w*_(MEAN|STD)$|image_(mean|std)$", re.IGNORECASE)
-_RESHAPES = frozenset({"view", "reshape", "unsqueeze", "expand", "permute", "view_as"})
-_MAKES = frozenset(
-    {"torch.tensor", "torch.as_tensor", "torch.Tensor", "torch.FloatTensor", "numpy.array", "numpy.asarray", "torch.from_numpy",
-     "numpy.float32"}
-)  # fmt: skip
 _CONVERTS = frozenset({"ToTensor", "PILToTensor", "ToImage"})
 
 
@@ -220,9 +215,10 @@ def _divided_later(ctx: Context, node: ast.AST) -> ast.expr | None:
 
 def _arithmetic(ctx: Context, images: Images, norm: Normalisation, done: set[int]) -> Iterator[Finding]:
     scope = ctx.symbols.scope(norm.node)
-    flat = _three_values(ctx, images, norm.mean, scope)
+    flat = flat_values(ctx, images, norm.mean, scope)
     if not flat and not ("mean" in _base_name(norm.mean).lower() and "std" in _base_name(norm.std).lower()):
         return
+    images.channels = len(flat or ())
     layout = images.layout(norm.image, scope) or _layout_of_parameter(ctx, images, norm, scope, flat)
     if flat and layout == CHW:
         n = len(flat)
@@ -259,52 +255,6 @@ def _base_name(expr: ast.expr) -> str:
             return dotted(expr) or ""
         expr = expr.func if isinstance(expr, ast.Call) else expr.value
     return expr.id if isinstance(expr, ast.Name) else ""
-
-
-def _three_values(ctx: Context, images: Images, expr: ast.expr, scope: Scope, depth: int = 6) -> list[float] | None:
-    """The numbers of `torch.tensor([a, b, c])` as it is, without view, reshape or indexing; [] where only their count is known."""
-    if depth <= 0:  # `mean = np.array(mean)` is made of itself
-        return None
-    inner = expr
-    while (
-        isinstance(inner, ast.Call)
-        and isinstance(inner.func, ast.Attribute)
-        and inner.func.attr in ("to", "cuda", "float", "type_as", "half", "cpu")
-    ):
-        inner = inner.func.value
-    if isinstance(inner, ast.Subscript) or (isinstance(inner, ast.Call) and last_name(inner.func) in _RESHAPES):
-        return None
-    refs = ctx.symbols.resolve(inner, scope)
-    buffer = images.buffer(dotted(inner) or "", scope)
-    if buffer is not None:
-        refs = [buffer]
-    found: list[float] | None = None
-    for ref in refs:
-        call = ref.expr
-        while (
-            isinstance(call, ast.Call)
-            and isinstance(call.func, ast.Attribute)
-            and call.func.attr in ("to", "cuda", "float", "astype")
-        ):
-            call = call.func.value
-        if not isinstance(call, ast.Call) or ctx.symbols.qual(call.func, ref.scope) not in _MAKES or not call.args:
-            return None
-        found = _numbers(ctx, images, call.args[0], ref.scope, depth - 1)
-        if found is None:
-            return None
-    return found
-
-
-def _numbers(ctx: Context, images: Images, expr: ast.expr, scope: Scope, depth: int) -> list[float] | None:
-    value = ctx.symbols.const(expr, scope)
-    if isinstance(value, list) and 2 <= len(value) <= 32 and all(isinstance(v, int | float) for v in value):
-        return [float(v) for v in value]
-    for ref in ctx.symbols.resolve(expr, scope):
-        if isinstance(ref.expr, ast.Name | ast.Attribute) and _LISTS.search(last_name(ref.expr)):
-            return [0.485, 0.456, 0.406]
-        if isinstance(ref.expr, ast.Call) and ref.expr is not expr:
-            return _three_values(ctx, images, ref.expr, ref.scope, depth)
-    return None
 
 
 def _layout_of_parameter(

@@ -32,7 +32,8 @@ def cuda_in_workers(ctx: Context, images: Images) -> Iterator[ast.Call]:
             continue
         owner = ctx.symbols.class_of(scope)
         if owner is None and not _in_lambda(ctx, scope):
-            found = bool(_bound_to(ctx, call) & shared) and _is_constant(ctx, call)
+            known = bool(_bound_to(ctx, call) & shared) or _of_helper(ctx, scope)
+            found = known and _is_constant(ctx, call)
         else:
             found = owner is None or _is_dataset(ctx, owner) or owner in transforms or _in_lambda(ctx, scope)
         if found:
@@ -55,6 +56,8 @@ def _on_cuda(ctx: Context, call: ast.Call, scope: Scope) -> bool:
 
 
 def _may_be_cuda(ctx: Context, expr: ast.expr, scope: Scope, depth: int = 4) -> bool:
+    if str(ctx.symbols.const(expr, scope)).startswith("cuda"):
+        return True
     for ref in ctx.symbols.resolve(expr, scope) if depth else ():  # `device = torch.device(device)`
         value = ref.expr
         if isinstance(value, ast.Call) and ctx.symbols.qual(value.func, ref.scope) == "torch.device" and value.args:
@@ -78,6 +81,12 @@ def _bound_to(ctx: Context, call: ast.AST) -> set[str]:
     while isinstance(parent, ast.Call | ast.Attribute | ast.Subscript):
         parent = ctx.symbols.parent.get(parent)
     return {name for t in parent.targets if (name := dotted(t))} if isinstance(parent, ast.Assign) else set()
+
+
+def _of_helper(ctx: Context, function: Scope) -> bool:
+    """A function that a dataset calls for its constants."""
+    owners = [ctx.symbols.class_of(ctx.symbols.scope(site)) for site in ctx.symbols.call_sites(function)]
+    return any(owner is not None and _is_dataset(ctx, owner) for owner in owners)
 
 
 def _datasets(ctx: Context) -> list[Scope]:
