@@ -14,6 +14,7 @@ from deploychain.audit.dtypes import DtypeWalk
 from deploychain.audit.exports import Export, exports
 from deploychain.audit.finding import Finding, Severity
 from deploychain.audit.flow import GraphBuilder
+from deploychain.audit.gradients import Gradients
 from deploychain.audit.paths import Graph
 from deploychain.audit.sources import Source
 from deploychain.audit.symbols import Symbols
@@ -105,6 +106,10 @@ class Context:
     @cached_property
     def amp(self) -> Amp:
         return Amp(self.symbols)
+
+    @cached_property
+    def gradients(self) -> Gradients:
+        return Gradients(self.symbols)
 
     @cached_property
     def graphs(self) -> list[Graph]:

@@ -191,7 +191,7 @@ class EventReader:
         ):
             return Event("unscale", "*", call, scope)
         if attr == "zero_" and self.gradients.is_grad(base, scope):
-            return Event("zero", "*", call, scope)
+            return self._emptied(call, scope)
         return self._reads(call, attr, base, scope) if attr in READS else None
 
     def _reads(self, call: ast.Call, attr: str, base: ast.expr, scope: Scope) -> Event | None:
@@ -244,19 +244,31 @@ class EventReader:
                         return True
         return None if unknown else False
 
+    def _emptied(self, node: ast.expr, scope: Scope) -> Event:
+        """One gradient is zeroed: an edit where it is those that are not finite."""
+        if self.gradients.hides_overflow(node, scope):
+            return Event("clip", "*", node, scope, detail=self.symbols.text(node))
+        return Event("zero", "*", node, scope)
+
     def of_assignment(self, statement: ast.stmt, scope: Scope) -> Event | None:
         """`p.grad = None`, `del p.grad`, `p.grad += noise`."""
         if isinstance(statement, ast.Assign):
             for target in statement.targets:
                 if isinstance(target, ast.Attribute) and target.attr == "grad":
                     if isinstance(statement.value, ast.Constant) and statement.value.value is None:
-                        return Event("zero", "*", target, scope)
+                        return self._emptied(target, scope)
                     if (
                         self.gradients.is_grad(target, scope)
                         and touches_grad(statement.value)
                         and not linear(statement.value)
                     ):
                         return Event("clip", "*", target, scope, detail=self.symbols.text(statement))
+                elif (
+                    isinstance(target, ast.Subscript)
+                    and self.gradients.is_grad(target.value, scope)
+                    and self.gradients.hides_overflow(target, scope)
+                ):
+                    return Event("clip", "*", target, scope, detail=self.symbols.text(statement))
         elif isinstance(statement, ast.Delete):
             for target in statement.targets:
                 if isinstance(target, ast.Attribute) and target.attr == "grad":

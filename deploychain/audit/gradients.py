@@ -31,6 +31,7 @@ FUNCTIONS = words(
 )
 _JOINS = frozenset({"cat", "stack", "concat", "hstack", "parameters_to_vector", "_flatten_dense_tensors"})
 _FINITE_CHECKS = frozenset({"isnan", "isinf", "isfinite", "all_reduce", "allclose", "equal"})
+_NOT_FINITE = frozenset({"isnan", "isinf", "isfinite", "nan_to_num", "nan_to_num_"})
 _FORMS = frozenset({"shape", "device", "dtype", "size", "layout", "is_sparse"})
 
 
@@ -135,6 +136,31 @@ class Gradients:
                 if "scale" in ast.unparse(other).lower():
                     return True
             child, parent = parent, self.symbols.parent.get(parent)
+        return False
+
+    def hides_overflow(self, node: ast.expr, scope: Scope) -> bool:
+        """What is not finite is taken out of a gradient: `p.grad[~torch.isfinite(p.grad)] = 0`, or zeroed if it is."""
+        statement: ast.AST | None = node
+        while statement is not None and not isinstance(statement, ast.stmt):
+            statement = self.symbols.parent.get(statement)
+        asked: list[ast.AST] = [statement] if statement is not None else []
+        above = self.symbols.parent.get(statement) if statement is not None else None
+        if isinstance(above, ast.If) and statement in above.body:
+            asked.append(above.test)
+        return any(self._asks_finite(a, scope) for a in asked)
+
+    def _asks_finite(self, root: ast.AST, scope: Scope) -> bool:
+        for node in walk(root):
+            if isinstance(node, ast.Call) and last_name(node.func) in _NOT_FINITE:
+                return True
+            if isinstance(node, ast.Name):  # `bad = ~torch.isfinite(p.grad)`
+                values = [b.value for b in self.symbols.bindings(node.id, scope) if b.value is not None and not b.loop]
+                if any(
+                    isinstance(n, ast.Call) and last_name(n.func) in _NOT_FINITE and mentions_grad(n)
+                    for v in values
+                    for n in walk(v)
+                ):
+                    return True
         return False
 
 

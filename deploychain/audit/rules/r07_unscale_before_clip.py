@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from deploychain.audit.astnames import Scope, dotted, last_name
@@ -74,6 +75,12 @@ def _finding(ctx: Context, graph: Graph, event: Event, clip: Event) -> Finding:
         fix = "fabric.clip_gradients(model, optimizer, max_norm=...)"
     elif event.framework == "Lightning":
         fix = 'self.clip_gradients(optimizer, gradient_clip_val=1.0, gradient_clip_algorithm="norm")'
+    if ctx.gradients.hides_overflow(clip.node, clip.scope):
+        return ctx.finding(
+            "R07", clip.node, ERROR,
+            f"`{clip.detail}` takes out what is not finite before the scaler looks for it in unscale_: no overflow is seen, no step is skipped, "
+            "and the scale never goes down", fix,
+        )  # fmt: skip
     if only_logged(ctx, clip):
         return ctx.finding(
             "R07", clip.node, WARNING,
@@ -120,7 +127,14 @@ def _tensor_hooks(ctx: Context) -> Iterator[Finding]:
             continue
         body, given = _hook_of(ctx, call.args[0], scope)
         found = next((n for n in walk(body) if _bends(n, given)), None) if body is not None else None
-        if found is not None:
+        if found is not None and _TAKES_OUT.search(ctx.str(found)):
+            yield ctx.finding(
+                "R07", call, ERROR,
+                f"`{ctx.str(found)}` in a gradient hook takes out what is not finite before the scaler looks for it: no overflow is seen, no step "
+                "is skipped, and the scale never goes down",
+                "no hook: the scaler skips the step in which a gradient is not finite, and lowers the scale",
+            )  # fmt: skip
+        elif found is not None:
             yield ctx.finding(
                 "R07", call, ERROR,
                 f"`{ctx.str(found)}` in a gradient hook sees gradients that are multiplied by the scale (65536 at the start), so "
@@ -146,11 +160,17 @@ def _hook_of(ctx: Context, expr: ast.expr, scope: Scope) -> tuple[ast.AST | None
 
 def _bends(node: ast.AST, name: str) -> bool:
     """A call that is not linear in the gradient: it clamps it, or asks for its norm."""
-    if not (isinstance(node, ast.Call) and last_name(node.func) in _BENDS):
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):  # g[~torch.isfinite(g)] = 0
+        node = node.targets[0].slice
+    elif isinstance(node, ast.Call) and last_name(node.func) in _MASKS and node.args:
+        node = node.args[0]
+    elif not (isinstance(node, ast.Call) and last_name(node.func) in _BENDS):
         return False
     return any(isinstance(n, ast.Name) and n.id == name for n in walk(node))
 
 
+_TAKES_OUT = re.compile(r"nan_to_num|isfinite|isnan|isinf")
+_MASKS = words("masked_fill masked_fill_")
 _BENDS = words("clamp clamp_ clip clip_ norm renorm nan_to_num clip_grad_norm_ clip_grad_value_ where")
 RULE = Rule(
     id="R07",
