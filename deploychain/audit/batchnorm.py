@@ -15,6 +15,7 @@ from deploychain.audit.astnames import (
     last_name,
     strip_module_calls,
 )
+from deploychain.audit.elements import elements
 from deploychain.audit.likely_models import LikelyModels
 from deploychain.audit.symbols import Symbols
 from deploychain.audit.tree import children, walk
@@ -129,7 +130,11 @@ class BatchNorms:
             yield Ref(made, here.scope)
             if isinstance(made, ast.Attribute):  # `ema.module`, or a part of a model that is made elsewhere
                 queue.append(Ref(made.value, here.scope))
+            elif isinstance(made, ast.Subscript):  # `nets[name]`
+                tables = [r for r in self.symbols.resolve(made.value, here.scope) if isinstance(r.expr, ast.Dict)]
+                queue += [Ref(v, t.scope) for t in tables for v in t.expr.values]  # type: ignore[attr-defined]
             elif isinstance(made, ast.Name):  # `for child in net.children()`
+                queue += [r for r in elements(self.symbols, made, here.scope) if isinstance(r.expr, ast.Call)]
                 queue += self._given_to_base(made.id, here.scope)
                 queue += self._applied_to(made.id, here.scope)
                 for binding in self.symbols.bindings(made.id, here.scope):
@@ -174,7 +179,8 @@ class BatchNorms:
         if any(self._asks_for_it(k, scope) for k in call.keywords):
             return f"line {call.lineno}"
         if leaf in self.symbols.classes and name == "":
-            return self._in_class(self.symbols.classes[leaf], call, seen)
+            parts = [*call.args, *(k.value for k in call.keywords)]  # `Wrapper(resnet50())`
+            return self._in_class(self.symbols.classes[leaf], call, seen) or self._inside(parts, scope, seen)
         if name in ("torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict"):
             return self._inside([*call.args, *(k.value for k in call.keywords)], scope, seen)
         return None

@@ -89,20 +89,11 @@ class Symbols(Index):
         if isinstance(expr, ast.Name):
             for dotted_name in self.imports.get(expr.id, ()):
                 return canonical(dotted_name)
-            if depth < 4:
-                for binding in self.bindings(expr.id, scope):
-                    if (
-                        binding.loop
-                        or binding.place is not None
-                        or not isinstance(binding.value, ast.Name | ast.Attribute | ast.Subscript)
-                    ):
-                        continue
-                    found = self.qual(binding.value, binding.scope, depth + 1)
-                    if found:
-                        return found
-            return None
+            return self._qual_bound(self.bindings(expr.id, scope), depth) if depth < 4 else None
         if isinstance(expr, ast.Attribute):
             base = self.qual(expr.value, scope, depth)
+            if base is None and depth < 4 and isinstance(expr.value, ast.Name) and expr.value.id == "self":
+                return self._qual_bound(self.bindings(f"self.{expr.attr}", scope), depth)
             return canonical(f"{base}.{expr.attr}") if base else None
         if isinstance(expr, ast.Subscript) and depth < 4:  # `LOSSES["bce"]` of a table of classes
             items = self._resolve_item(expr, scope, 4, frozenset())
@@ -111,6 +102,15 @@ class Symbols(Index):
         if isinstance(expr, ast.Call) and last_name(expr.func) == "getattr" and len(expr.args) > 1:
             base, leaf = self.qual(expr.args[0], scope, depth), self.const(expr.args[1], scope)
             return canonical(f"{base}.{leaf}") if base and isinstance(leaf, str) and len(expr.args) == 2 else None
+        return None
+
+    def _qual_bound(self, bindings: list[Binding], depth: int) -> str | None:
+        """The name of what is bound to another name: `Loss = nn.BCELoss`."""
+        for b in bindings:
+            if not b.loop and b.place is None and isinstance(b.value, ast.Name | ast.Attribute | ast.Subscript):
+                found = self.qual(b.value, b.scope, depth + 1)
+                if found:
+                    return found
         return None
 
     def local_function(self, func: ast.expr, scope: Scope) -> Scope | None:

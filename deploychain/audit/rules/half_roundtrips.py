@@ -346,21 +346,20 @@ def _half_in_helper(ctx: Context, module: ast.expr, scope: Scope) -> ast.Call | 
             if is_full(ctx, chain, ref.scope):
                 return None
             chain = chain.func.value
-        cast = cast or _cast_where_made(ctx, ref)
+        cast = cast or _cast_by_name(ctx, ref, dotted(chain) or _bound_to(ctx, ref.expr))
         if cast is None or (runs := taken(ctx.amp, cast)) is None:
             return None
         found = cast if runs else found
     return found
 
 
-def _cast_where_made(ctx: Context, made: Ref) -> ast.Call | None:
-    """`net.half()` as a statement after `net = Net()`, in the function that goes on to return it."""
-    name = _bound_to(ctx, made.expr)
+def _cast_by_name(ctx: Context, made: Ref, name: str) -> ast.Call | None:
+    """`net = net.half()`, or that as a statement, in the function that makes `net` and goes on to return it."""
     last = None
     for call in ctx.symbols.calls if name else ():
         if not isinstance(call.func, ast.Attribute) or ctx.symbols.scope(call) is not made.scope:
             continue
-        if dotted(strip_module_calls(call.func.value)) == name and call.lineno > getattr(made.expr, "lineno", 0):
+        if dotted(strip_module_calls(call.func.value)) == name:
             half = is_half(ctx, call, made.scope)
             last = call if half else None if is_full(ctx, call, made.scope) else last
     return last

@@ -7,6 +7,7 @@ import ast
 from collections.abc import Iterator
 
 from deploychain.audit.astnames import Scope, dotted
+from deploychain.audit.callees import callers
 from deploychain.audit.context import ERROR, Context, Rule
 from deploychain.audit.events import Event
 from deploychain.audit.finding import Finding
@@ -103,9 +104,7 @@ def _frameworks(ctx: Context, done: set[int]) -> Iterator[Finding]:
                 right = "accelerator.backward({loss})"
             elif framework.fabric == "fp16" and not ctx.amp.scaler_calls:
                 right = "fabric.backward({loss})"
-            elif (
-                framework.lightning == "fp16" and event.scope.name == "training_step" and framework.ambient(event.scope)
-            ):
+            elif framework.lightning == "fp16" and _in_training_step(ctx, event.scope):
                 right = "self.manual_backward({loss})"
             if right:
                 done.add(id(event.node))
@@ -118,15 +117,29 @@ def _frameworks(ctx: Context, done: set[int]) -> Iterator[Finding]:
                 )  # fmt: skip
 
 
+def _in_training_step(ctx: Context, scope: Scope) -> bool:
+    """A training_step of Lightning, or what it calls."""
+    return any(
+        s.name == "training_step" and ctx.amp.framework.ambient(s) for s in (scope, *callers(ctx.symbols, scope))
+    )
+
+
 def _under_framework(ctx: Context, graph: Graph, event: Event) -> bool:
     """The model or optimiser of this backward went through prepare()/setup(), or the method belongs to a framework class."""
     if event.scope.owner is not None and ctx.amp.framework.ambient(event.scope) is not None:
         return True
+    places = {ctx.symbols.module}
+    around: Scope | None = event.scope
+    while around is not None:
+        places.add(around)
+        around = around.parent
+    if event.scope.owner is not None or not event.scope.parameters:
+        places.add(graph.root)
     for call, scope in ctx.calls_named("prepare", "setup", "accumulate", "setup_module", "autocast", "backward"):
-        if scope in (event.scope, graph.root, ctx.symbols.module) and isinstance(call.func, ast.Attribute):
+        if scope in places and isinstance(call.func, ast.Attribute):
             if ctx.amp.framework.kind(call.func.value, scope):
                 return True
-    return _is_given_prepared(ctx, event.scope)
+    return _is_given_prepared(ctx, event.scope) or _in_training_step(ctx, event.scope)
 
 
 def _is_given_prepared(ctx: Context, function: Scope, depth: int = 3) -> bool:

@@ -172,7 +172,8 @@ def _made_half(ctx: Context, layer: ast.Call, scope: Scope) -> ast.AST | None:
     cls = ctx.symbols.class_of(scope)
     if cls is not None:
         return ctx.walk.half_modules.get(cls.name)
-    for builder in callers(ctx.symbols, scope) if scope is not ctx.symbols.module else ():
+    builders = callers(ctx.symbols, scope) if scope is not ctx.symbols.module else []
+    for builder in builders:
         cls = ctx.symbols.class_of(builder)
         if cls is not None and cls.name in ctx.walk.half_modules:
             return ctx.walk.half_modules[cls.name]
@@ -180,7 +181,7 @@ def _made_half(ctx: Context, layer: ast.Call, scope: Scope) -> ast.AST | None:
         if any(node is layer for node in walk(ref.expr)):
             return made
         # ... or by the function that builds it
-        if isinstance(ref.expr, ast.Call) and scope is not ctx.symbols.module and ref.scope is scope:
+        if isinstance(ref.expr, ast.Call) and scope is not ctx.symbols.module and ref.scope in (scope, *builders):
             return made
     return None
 
