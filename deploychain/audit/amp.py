@@ -197,12 +197,16 @@ class Amp:
     def _dict_dtype(self, table: ast.expr, key: ast.expr, ref: Ref) -> str:
         """`DTYPES[name]` where the table and the name are written in the file."""
         value = self.symbols.const(key, ref.scope)
-        for held in self.symbols.resolve(table, ref.scope) if isinstance(value, str | bool | int) else ():
+        known = isinstance(value, str | bool | int)
+        found: set[str] = set()
+        for held in self.symbols.resolve(table, ref.scope):
             if isinstance(held.expr, ast.Dict):
                 for k, v in zip(held.expr.keys, held.expr.values, strict=True):
-                    if isinstance(k, ast.Constant) and k.value == value:
+                    if known and isinstance(k, ast.Constant) and k.value == value:
                         return self.dtype(v, held.scope) or "?"
-        return "?"
+                    if not known:
+                        found.add(self.dtype(v, held.scope) or "?")
+        return found.pop() if len(found) == 1 else "?"  # the same for every key
 
     # -- autocast -----------------------------------------------------------------------------------------------
 

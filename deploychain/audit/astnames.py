@@ -49,6 +49,7 @@ class Scope:
     bindings: dict[str, list[Binding]] = field(default_factory=dict)
     parameters: list[str] = field(default_factory=list)
     returned: list[ast.expr] | None = None  # filled by `returns`
+    result: ast.Return | None = None  # the body of a lambda as a statement
     annotations: dict[str, ast.expr] = field(default_factory=dict)  # of parameters
 
     @property
@@ -62,6 +63,9 @@ class Scope:
     @property
     def body(self) -> list[ast.stmt]:
         body = getattr(self.node, "body", [])
+        if isinstance(self.node, ast.Lambda):
+            self.result = self.result or ast.copy_location(ast.Return(self.node.body), self.node.body)
+            return [self.result]
         return body if isinstance(body, list) else []
 
 

@@ -313,6 +313,9 @@ class CallTypes(ModuleTypes):
                 choices = [Ref(v, t.scope) for t in tables if isinstance(t.expr, ast.Dict) for v in t.expr.values]
                 found += self.symbols.registries.functions(ref.expr, ref.scope)
             for choice in choices[:8]:
+                if isinstance(choice.expr, ast.Lambda):
+                    found.append(self.symbols.scope(choice.expr.body))
+                    continue
                 function = (
                     self.symbols.local_function(choice.expr, choice.scope)
                     if isinstance(choice.expr, ast.Name) and choice.expr is not func

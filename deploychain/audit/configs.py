@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Protocol
 
 from deploychain.audit import documents
@@ -108,6 +109,8 @@ class Configs:
                 return self.likely.values(holder, key, depth, seen)
             return self.values(default, key, holder.scope, depth - 1, seen)
         if isinstance(expr, ast.Attribute):
+            if key == "value" and self._enums:  # of a member, which is what was written for it
+                return [holder]
             return self.likely.values(holder, key, depth, seen)
         if not isinstance(expr, ast.Call):
             return []
@@ -147,6 +150,12 @@ class Configs:
         if name in NAMESPACES and expr.args:
             return self.values(expr.args[0], key, holder.scope, depth - 1, seen)
         return []
+
+    @cached_property
+    def _enums(self) -> bool:
+        """The file has an enumeration."""
+        bases = (last_name(b) for cls in self.names.classes.values() for b in getattr(cls.node, "bases", ()))
+        return any(base.endswith("Enum") for base in bases)
 
     def _document(self, call: ast.Call, scope: Scope, depth: int, seen: frozenset[int]) -> ast.expr | None:
         """The mapping that a YAML or JSON text of the file holds."""

@@ -41,7 +41,7 @@ class DtypeWalk(ExpressionTypes):
         for function in symbols.function_scopes:
             if function.name == "forward" and function.owner is not None:
                 continue  # entered through the instance, with its region
-            if not symbols.call_sites(function):
+            if not symbols.call_sites(function) and not symbols.registries.left_out(function):
                 self._enter_alone(function)
         # forward methods that no call reached (the instance is passed on to code that is not shown)
         reached = {id(s.function) for s in self.seen}
@@ -128,6 +128,10 @@ class DtypeWalk(ExpressionTypes):
             self._value(s.test)
             if self._switched_off(s.test):
                 self._body(s.orelse)
+                return
+            given = self.symbols.const(s.test, self._scope) if isinstance(s.test, ast.Attribute) else None
+            if isinstance(given, bool):  # a switch that the configuration of this file is given
+                self._body(s.body if given else s.orelse)
                 return
             before, outside = dict(self._env), self._region
             self._body(s.body)

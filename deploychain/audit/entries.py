@@ -20,14 +20,32 @@ def write_out_entries(symbols: Symbols) -> bool:
         scope = symbols.scope(call)
         if not _from_a_table(symbols, call.func, scope):
             continue
-        refs = symbols.resolve(call.func, scope)
-        entry = refs[0].expr if len(refs) == 1 else call.func
-        if entry is call.func or not _means_the_same_everywhere(symbols, entry):
+        refs = [r for r in symbols.resolve(call.func, scope) if r.expr is not call.func]
+        entry = refs[0].expr if len(refs) == 1 else _optimizer(symbols, call.func, scope) if not refs else None
+        if isinstance(entry, ast.Call) and last_name(entry.func) == "partial" and entry.args:
+            own = {k.arg for k in call.keywords}
+            call.args = [*entry.args[1:], *call.args]
+            call.keywords = [*(k for k in entry.keywords if k.arg not in own), *call.keywords]
+            entry = entry.args[0]
+        if entry is None or not _means_the_same_everywhere(symbols, entry):
             continue
         call.func = entry
         symbols.add_call_site(call)
         changed = True
     return changed
+
+
+def _optimizer(symbols: Symbols, func: ast.expr, scope: Scope) -> ast.expr | None:
+    """One of a table that holds nothing but optimisers of torch: by choice one that is not of Adam's family."""
+    if not isinstance(func, ast.Subscript):
+        return None
+    tables = [r for r in symbols.resolve(func.value, scope) if isinstance(r.expr, ast.Dict)]
+    entries = [(v, symbols.qual(v, t.scope) or "") for t in tables for v in t.expr.values]  # type: ignore[attr-defined]
+    if not entries or not all(name.startswith("torch.optim.") for _, name in entries):
+        return None
+    plain = [entry for entry, name in entries if "Ada" not in name and not name.endswith("Adam")]
+    chosen: ast.expr = plain[0] if plain else entries[0][0]
+    return chosen
 
 
 def _from_a_table(symbols: Symbols, func: ast.expr, scope: Scope) -> bool:

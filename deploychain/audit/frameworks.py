@@ -62,8 +62,16 @@ class Frameworks:
                 self.accelerate = value if value in ("fp16", "bf16") else self.accelerate
             elif name.endswith(("TrainingArguments", "SFTConfig", "DPOConfig")):
                 for flag in ("fp16", "bf16"):
-                    if symbols.const(keyword(call, flag), scope) is True:
+                    if self._on(keyword(call, flag), scope):
                         self.trainer = flag
+
+    def _on(self, expr: ast.expr | None, scope: Scope) -> bool:
+        """`True`, `args.dtype == "fp16"` of that default, `cfg.fp16` that is on by default."""
+        if expr is None:
+            return False
+        if self.symbols.decisions.holds(expr, scope) is True:
+            return True
+        return all(getattr(r.expr, "value", None) is True for r in self.symbols.resolve(expr, scope))
 
     def _precision(self, expr: ast.expr | None, scope: Scope) -> str:
         value = str(self.symbols.const(expr, scope)) if expr is not None else ""

@@ -53,6 +53,16 @@ class Registries:
         entries = self._table(table) if table is not None and isinstance(name, str) else {}
         return entries.get(str(name))
 
+    def left_out(self, scope: Scope) -> bool:
+        """A registered function or class that this file never looks up, though it looks up others of the table."""
+        homes = {t for t, entries in self._tables.items() for e in entries.values() if last_name(e.expr) == scope.name}
+        if not homes or self.symbols.calls_ending(scope.name):
+            return False
+        asked = [n for n in self.symbols.nodes(ast.Subscript, ast.Call) if (t := _looked_up(n)[0]) is not None
+                 and last_name(t) in homes and not isinstance(getattr(n, "ctx", None), ast.Store)]  # fmt: skip
+        chosen = [self.chosen(n, self.symbols.scope(n)) for n in asked]
+        return bool(chosen) and all(c is not None and last_name(c.expr) != scope.name for c in chosen)
+
     def _table(self, table: ast.expr) -> Table:
         text = dotted(table)
         return self._tables.get(text.rpartition(".")[2], {}) if text is not None else {}
@@ -186,15 +196,26 @@ def _looked_up(expr: ast.expr) -> tuple[ast.expr | None, ast.expr | None]:
     return None, None
 
 
-def entry_results(symbols: Symbols, func: ast.expr, scope: Scope) -> list[Ref]:
+def entry_results(symbols: Symbols, call: ast.Call, scope: Scope) -> list[Ref]:
     """What an entry of a table of lambdas and functions returns: `LOSSES[kind](**kw)`."""
+    func = call.func
     if not isinstance(func, ast.Subscript):
         return []
+    entries = [r for r in symbols.resolve(func, scope) if r.expr is not func] or _every_entry(symbols, func, scope)
     found: list[Ref] = []
-    for ref in symbols.resolve(func, scope):
+    for ref in entries:
         if isinstance(ref.expr, ast.Lambda):
             found.append(Ref(ref.expr.body, symbols.scope(ref.expr.body)))
-        elif isinstance(ref.expr, ast.Name):
-            function = symbols.local_function(ref.expr, ref.scope)
-            found += [Ref(value, function) for value in returns(function)] if function is not None else []
-    return found
+        elif isinstance(ref.expr, ast.Name) and (function := symbols.local_function(ref.expr, ref.scope)) is not None:
+            found += [Ref(value, function) for value in returns(function)]
+        elif len(entries) > 1:  # `nullcontext` beside a lambda: what it makes
+            found.append(Ref(ast.copy_location(ast.Call(ref.expr, call.args, call.keywords), call), scope))
+    return found if len(found) > 1 or entries[1:] == [] else []
+
+
+def _every_entry(symbols: Symbols, item: ast.Subscript, scope: Scope) -> list[Ref]:
+    """All that a table holds whose key is not known, where some of it is a function of this file."""
+    tables = [r for r in symbols.resolve(item.value, scope) if isinstance(r.expr, ast.Dict)]
+    entries = [Ref(v, t.scope) for t in tables for v in t.expr.values]  # type: ignore[attr-defined]
+    own = any(isinstance(e.expr, ast.Lambda) or symbols.local_function(e.expr, e.scope) is not None for e in entries)
+    return entries if own and len(entries) <= _MOST else []

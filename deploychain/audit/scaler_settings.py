@@ -34,12 +34,24 @@ def settings(ctx: Context, name: str) -> Iterator[Setting]:
             value = _put_in_later(ctx, call, name)
         if value is not None:
             yield Setting(value, call, scope)
+        else:
+            yield from _of_every_profile(ctx, call, name)
     key = _DEEPSPEED.get(name)
     if key is not None and key in ctx.text:
         for table in ctx.symbols.nodes(ast.Dict):
             names = [getattr(k, "value", None) for k in table.keys]
             if key in names and {"enabled", "loss_scale", "hysteresis"} & set(names):
                 yield Setting(table.values[names.index(key)], table, ctx.symbols.scope(table), name == "init_scale")
+
+
+def _of_every_profile(ctx: Context, call: ast.Call, name: str) -> Iterator[Setting]:
+    """`GradScaler(**PROFILES[args.profile])`: what each entry of the table has, where the file does not choose one."""
+    scope = ctx.symbols.scope(call)
+    for star in (k.value for k in call.keywords if k.arg is None and isinstance(k.value, ast.Subscript)):
+        for table in ctx.symbols.resolve(star.value, scope):
+            for entry in table.expr.values if isinstance(table.expr, ast.Dict) else ():
+                for ref in ctx.symbols.configs.values(entry, name, table.scope, 4, frozenset()):
+                    yield Setting(ref.expr, call, ref.scope)
 
 
 def _constructions(ctx: Context) -> Iterator[tuple[ast.Call, Scope, int]]:

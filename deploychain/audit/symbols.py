@@ -381,7 +381,7 @@ class Symbols(Index):
                     found = self.resolve(call.args[1], scope, depth - 1, seen)
             return found
         if function is None:
-            results = entry_results(self, call.func, scope) if depth > 2 else []
+            results = entry_results(self, call, scope) if depth > 2 else []
             found = [r for e in results for r in self.resolve(e.expr, e.scope, depth - 1, seen)]
             made = self.registries.made(call, scope) if not found and depth > 2 else []
             return found or [r for e in made for r in self.resolve(e.expr, e.scope, depth - 1, seen)]

@@ -28,7 +28,10 @@ def check(ctx: Context) -> Iterator[Finding]:
             if not _selu_near(ctx, call) or _fed_directly(call):
                 yield _finding(ctx, call, _NOTHING)
         elif (last_name(call.func) in kinds and (name.startswith("torch.") or name == "")) or _picked(ctx, call):
-            fed = _sequential(ctx, call, kinds)
+            home = ctx.symbols.scope(call)
+            if home.owner is None and ctx.symbols.registries.left_out(home):
+                continue
+            fed = _sequential(ctx, call, kinds) or _where_it_goes(ctx, home, kinds)
             if fed is None and not _selu_near(ctx, call):
                 fed = _NOTHING
             if fed is not None and fed != "SELU":
@@ -85,9 +88,10 @@ def _sequential(ctx: Context, call: ast.Call, kinds: frozenset[str] | set[str]) 
     if call not in items:
         return None
     for item in reversed(items[: items.index(call)]):
-        if not isinstance(item, ast.Call):
+        if not isinstance(item, ast.Call | ast.IfExp | ast.Name):
             continue
-        names = _classes(ctx, item.func)
+        made = [r for r in ctx.symbols.resolve(item, ctx.symbols.scope(item)) if isinstance(r.expr, ast.Call)]
+        names = [n for r in made for n in _classes(ctx, r.expr.func, r.scope)]  # type: ignore[attr-defined]
         if "SELU" in names:
             return "SELU"
         leaf = names[0] if names else ""
@@ -96,9 +100,16 @@ def _sequential(ctx: Context, call: ast.Call, kinds: frozenset[str] | set[str]) 
     return None
 
 
-def _classes(ctx: Context, func: ast.expr) -> list[str]:
+def _where_it_goes(ctx: Context, function: Scope, kinds: frozenset[str] | set[str]) -> str | None:
+    """The activation before the AlphaDropout that a helper makes, where every call stands in a list of layers."""
+    if function.owner is not None or not function.name:
+        return None
+    fed = {_sequential(ctx, site, kinds) for site in ctx.symbols.call_sites(function)}
+    return fed.pop() if len(fed) == 1 else None
+
+
+def _classes(ctx: Context, func: ast.expr, scope: Scope) -> list[str]:
     """The names of the classes that a called expression may stand for, parameters with their defaults."""
-    scope = ctx.symbols.scope(func)
     names = [last_name(r.expr) for r in ctx.symbols.resolve(func, scope)]
     if isinstance(func, ast.Name):
         function = ctx.symbols.parameter_scope(func.id, scope)

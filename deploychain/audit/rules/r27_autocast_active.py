@@ -180,6 +180,8 @@ def _chosen_by_option(ctx: Context, call: ast.AST) -> bool:
     for ref in ctx.symbols.resolve(expr, ctx.symbols.scope(call)):
         made = ref.expr
         key = made.slice if isinstance(made, ast.Subscript) else None
+        if key is not None and ctx.symbols.const(key, ref.scope) is UNKNOWN:
+            key = None  # it is the same for every choice
         if isinstance(made, ast.Call) and made.args:
             key = made.args[-1]
         if key is not None and last_name(key) in ctx.symbols.configs.options():

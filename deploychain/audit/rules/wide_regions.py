@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from deploychain.audit.astnames import Scope, keyword, last_name
+from deploychain.audit.astnames import UNKNOWN, Scope, dotted, keyword, last_name
 from deploychain.audit.context import Context
 from deploychain.audit.frameworks import Region
 from deploychain.audit.tree import walk
@@ -22,6 +22,7 @@ _NO_GRAD = frozenset({"no_grad", "inference_mode"})
 _LOSSES = re.compile(r"loss|criterion|metric|accuracy", re.IGNORECASE)
 _STEPS = frozenset({"training_step", "forward_step", "shared_step", "train_forward", "compute_loss"})
 _SWITCHES = ("enabled", "amp", "use_amp", "mixed_precision")
+_MIXED = re.compile(r"^amp|mixed|half|^(fp|float)?16$", re.IGNORECASE)
 _SHORT = re.compile(r"^[A-Z]$|^[A-Z]_\w{1,3}$")  # the G and D of adversarial training
 
 
@@ -39,6 +40,8 @@ def trains_in_float32(ctx: Context, region: Region, body: Sequence[ast.stmt], sc
 def _off_on_purpose(ctx: Context, region: Region) -> bool:
     """float32 is a choice: enabled=False among the settings, a scaler that goes with the dtype, a dtype by name."""
     made = [(region.node, ctx.symbols.scope(region.node))] if isinstance(region.node, ast.Call) else []
+    if any(_called_mixed(ctx, call, scope) for call, scope in made):
+        return False
     scalers = [(c, ctx.symbols.scope(c)) for c in ctx.amp.scaler_calls]
     for call, scope in [*made, *scalers]:
         enabled = keyword(call, "enabled")
@@ -51,6 +54,29 @@ def _off_on_purpose(ctx: Context, region: Region) -> bool:
             return True
     asked = bool(scalers) or any(keyword(call, "enabled") is not None for call, _ in made)
     return not asked and any(_by_name(ctx, call, scope) for call, scope in made)
+
+
+def _called_mixed(ctx: Context, call: ast.Call, scope: Scope) -> bool:
+    """float32 under a name that says mixed precision: `{"amp": torch.float32}["amp"]`."""
+    made: ast.AST | None = call
+    while isinstance(made, ast.expr):  # `{"amp": lambda: torch.autocast("cuda", torch.float32)}`
+        above = ctx.symbols.parent.get(made)
+        if isinstance(above, ast.Dict) and made in above.values:
+            return bool(_MIXED.search(str(getattr(above.keys[above.values.index(made)], "value", ""))))
+        made = above
+    given = keyword(call, "dtype") or (call.args[1] if len(call.args) > 1 else None)
+    text = dotted(given) if given is not None else None
+    sources = [given, *(b.value for b in ctx.symbols.bindings(text, scope) if b.value is not None)] if text else [given]
+    for source in sources:
+        if not isinstance(source, ast.Subscript):
+            continue
+        home = ctx.symbols.scope(source)
+        key = ctx.symbols.const(source.slice, home)
+        tables = [r.expr for r in ctx.symbols.resolve(source.value, home) if key is UNKNOWN]
+        every = [getattr(k, "value", "") for t in tables if isinstance(t, ast.Dict) for k in t.keys]
+        if any(_MIXED.search(str(word)) for word in every or [key]):
+            return True
+    return False
 
 
 def _by_name(ctx: Context, call: ast.Call, scope: Scope) -> bool:
