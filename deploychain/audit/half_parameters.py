@@ -364,6 +364,8 @@ class _Finder:
         found = [(scope, node.lineno)]
         if depth and isinstance(scope.node, ast.FunctionDef | ast.AsyncFunctionDef):
             sites = list(self.symbols.call_sites(scope))
+            if not sites and scope.owner is not None:  # `for cb in self.callbacks: cb.on_start(self)`
+                sites = [c for c in self.symbols.calls_ending(scope.name) if isinstance(c.func, ast.Attribute)]
             if scope.name == "__init__" and scope.owner is not None:
                 owner = scope.owner.name
                 sites += [c for c in self.symbols.calls if last_name(c.func) == owner]

@@ -6,7 +6,7 @@ import ast
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from deploychain.audit.astnames import Scope, last_name
+from deploychain.audit.astnames import Scope, argument_for, last_name
 
 if TYPE_CHECKING:
     from deploychain.audit.symbols import Symbols
@@ -28,11 +28,26 @@ class LikelyClasses:
             return self._lightning
         if function is None or name in function.annotations:
             return None
+        given = self._handed_itself(function, name)
+        if given is not None:
+            return given
         used = self._used.get((id(function), name), set())
         if len(used) < _ENOUGH:
             return None
         found = [cls for cls, members in self._members if used <= members]
         return found[0] if len(found) == 1 else None
+
+    def _handed_itself(self, function: Scope, name: str) -> Scope | None:
+        """The class of which an object hands itself to its hooks: `for cb in self.callbacks: cb.on_start(self)`."""
+        if function.owner is None:
+            return None
+        found = set()
+        for call in self.symbols.calls_ending(function.name):
+            given = argument_for(call, function, name) if isinstance(call.func, ast.Attribute) else None
+            if not (isinstance(given, ast.Name) and given.id == "self"):
+                return None
+            found.add(self.symbols.class_of(self.symbols.scope(call)))
+        return found.pop() if len(found) == 1 else None
 
     @cached_property
     def _lightning(self) -> Scope | None:
