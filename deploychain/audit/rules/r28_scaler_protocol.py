@@ -12,9 +12,10 @@ from deploychain.audit.elements import elements
 from deploychain.audit.events import Event
 from deploychain.audit.finding import Finding
 from deploychain.audit.paths import Graph, Node, search
+from deploychain.audit.rules.idle_optimizers import idle_optimizers, without_gradients
 from deploychain.audit.rules.scaler_bypass import Found, is_live, never_called, past_the_scaler
 from deploychain.audit.rules.scaler_lifetime import one_per_batch
-from deploychain.audit.rules.scaler_state import checkpoints, without_gradients
+from deploychain.audit.rules.scaler_state import checkpoints
 from deploychain.audit.tree import walk
 from deploychain.audit.values import words
 
@@ -35,6 +36,7 @@ def check(ctx: Context) -> Iterator[Finding]:
     yield from one_per_batch(ctx)
     yield from checkpoints(ctx)
     yield from without_gradients(ctx)
+    yield from idle_optimizers(ctx)
 
 
 def _missing_update(ctx: Context, graph: Graph) -> Found:
@@ -141,8 +143,8 @@ def _early_update(ctx: Context, graph: Graph) -> Found:
         )  # fmt: skip
         if path is None or not node.loops or path.node.loops[: len(node.loops)] != node.loops:
             continue
-        if not _step_in_loop(graph, node):
-            continue
+        if not _step_in_loop(graph, node) or any("grad" in t for n, _ in graph.events("scaler-step") for t, _ in n.guards):
+            continue  # `if has_grads(opt): scaler.step(opt)` for each of several
         found.append(("early", ctx.finding(
             "R28", path.goal.node, ERROR,
             "update() is reached without a step since the last one (it runs once per micro-batch): \"No inf checks were recorded prior to "

@@ -1,4 +1,4 @@
-"""R28, beyond the order of events: the scaler in checkpoints, and optimisers whose parameters are frozen."""
+"""R28, beyond the order of events: the scaler in checkpoints."""
 
 # ruff: noqa: E501  (messages are one piece of text)
 from __future__ import annotations
@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from deploychain.audit.astnames import Scope, argument_for, dotted, last_name
-from deploychain.audit.context import ERROR, WARNING, Context
+from deploychain.audit.context import WARNING, Context
 from deploychain.audit.events import Event
 from deploychain.audit.finding import Finding
 from deploychain.audit.rules.saved_objects import ANY, looped_states, own_name
@@ -217,60 +217,3 @@ def _loaded(ctx: Context, stepped: set[str]) -> ast.Call | None:
         ),
         None,
     )
-
-
-def _frozen(ctx: Context) -> set[str]:
-    """Modules whose parameters are frozen and never thawed."""
-    frozen: set[str] = set()
-    thawed: set[str] = set()
-    for call, scope in ctx.calls_named("requires_grad_"):
-        if isinstance(call.func, ast.Attribute):
-            off = bool(call.args) and ctx.symbols.const(call.args[0], scope) is False
-            (frozen if off else thawed).update(_module_of(ctx, call.func.value, scope))
-    for node in ctx.symbols.nodes(ast.Assign):  # for p in net.parameters(): p.requires_grad = False
-        for target in node.targets:
-            if isinstance(target, ast.Attribute) and target.attr == "requires_grad":
-                off = isinstance(node.value, ast.Constant) and node.value.value is False
-                conditional = isinstance(ctx.symbols.parent.get(node), ast.If)
-                names = _module_of(ctx, target.value, ctx.symbols.scope(node))
-                (frozen if off and not conditional else thawed).update(names)
-    return frozen - thawed
-
-
-def _module_of(ctx: Context, expr: ast.expr, scope: Scope) -> set[str]:
-    """The module itself, or for a parameter the module whose parameters the loop goes through."""
-    text = dotted(expr) or ""
-    for binding in ctx.symbols.bindings(text, scope):
-        if binding.loop and isinstance(binding.value, ast.Call) and isinstance(binding.value.func, ast.Attribute):
-            return {dotted(binding.value.func.value) or ""} - {""}
-    return {text} - {""}
-
-
-def without_gradients(ctx: Context) -> Iterator[Finding]:
-    """scaler.step on an optimiser of parameters that are all frozen."""
-    if "requires_grad" not in ctx.text:
-        return
-    names = _frozen(ctx)
-    if not names or "requires_grad = True" in ctx.text:
-        return
-    for graph in ctx.graphs:
-        for _, event in graph.events("scaler-step"):
-            if not isinstance(event.node, ast.Call) or not event.node.args:
-                continue
-            for ref in ctx.symbols.resolve(event.node.args[0], event.scope):
-                if not isinstance(ref.expr, ast.Call) or not ref.expr.args:
-                    continue
-                first = ref.expr.args[0]
-                if (
-                    isinstance(first, ast.Call)
-                    and last_name(first.func) == "parameters"
-                    and isinstance(first.func, ast.Attribute)
-                ):
-                    name = dotted(first.func.value)
-                    if name in names:
-                        yield ctx.finding(
-                            "R28", event.node, ERROR,
-                            f"every parameter of `{name}` is frozen, so this optimiser gets no gradients: \"No inf checks were recorded for this "
-                            "optimizer\"",
-                            "build the optimiser from the parameters that require gradients",
-                        )  # fmt: skip
