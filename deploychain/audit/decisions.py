@@ -6,11 +6,12 @@ import ast
 from typing import TYPE_CHECKING
 
 from deploychain.audit.astnames import Scope, dotted, last_name, returns
-from deploychain.audit.tree import children
+from deploychain.audit.tree import children, walk
 
 if TYPE_CHECKING:
     from deploychain.audit.symbols import Symbols
 
+_WORDS = (ast.Constant, ast.List, ast.Tuple, ast.Set)
 _FLOAT32 = frozenset({"float32", "float", "float64", "nullcontext", "suppress", "Identity"})
 
 
@@ -27,23 +28,42 @@ class Decisions:
             inner = self.holds(test.operand, scope)
             return None if inner is None else not inner
         if isinstance(test, ast.BoolOp):
-            answers = [self.holds(value, scope) for value in test.values]
             deciding = isinstance(test.op, ast.Or)
-            return deciding if deciding in answers else None if None in answers else not deciding
+            known = True
+            for value in test.values:
+                answer = self.holds(value, scope)
+                if answer is deciding:
+                    return deciding
+                known = known and answer is not None
+            return not deciding if known else None
         if isinstance(test, ast.Compare):
-            return self._compared(test, scope) if len(test.ops) == 1 else None
+            return self._compared(test, scope)
         value = self.symbols.const(test, scope)
         if isinstance(value, bool):
             return value
-        if isinstance(test, ast.Name | ast.Attribute):  # `half = cfg.precision == "fp16"`, also a property
-            refs = self.symbols.resolve(test, scope)
-            if len(refs) == 1 and isinstance(refs[0].expr, ast.Compare):
-                return self._compared(refs[0].expr, refs[0].scope) if len(refs[0].expr.ops) == 1 else None
-        return None
+        compared = self._named(test, scope) if isinstance(test, ast.Name | ast.Attribute) else None
+        return self._compared(*compared) if compared is not None else None
+
+    def _named(self, test: ast.Name | ast.Attribute, scope: Scope) -> tuple[ast.Compare, Scope] | None:
+        """The comparison that a name stands for: `half = cfg.precision == "fp16"`, also a property."""
+        bindings = self.symbols.bindings(dotted(test) or "", scope)
+        if len(bindings) == 1:
+            found = [(bindings[0].value, bindings[0].scope)]
+        elif isinstance(test, ast.Attribute) and not bindings and test.attr in self.symbols.functions:
+            found = [*self.symbols.resolve(test, scope)]
+        else:
+            return None
+        value, home = found[0]
+        return (value, home) if len(found) == 1 and isinstance(value, ast.Compare) else None
 
     def _compared(self, test: ast.Compare, scope: Scope) -> bool | None:
-        left, right = (self.symbols.const(e, scope) for e in (test.left, test.comparators[0]))
         op = test.ops[0]
+        if len(test.ops) > 1 or not isinstance(op, ast.Eq | ast.NotEq | ast.In | ast.NotIn):
+            return None
+        if not any(isinstance(e, _WORDS) for e in (test.left, test.comparators[0])):
+            return None
+        left = self.symbols.const(test.left, scope)
+        right = self.symbols.const(test.comparators[0], scope) if isinstance(left, str) else None
         if isinstance(op, ast.In | ast.NotIn) and isinstance(left, str) and isinstance(right, list | str):
             known = isinstance(right, str) or all(isinstance(r, str) for r in right)
             return (left in right) == isinstance(op, ast.In) if known else None
@@ -69,6 +89,8 @@ class Decisions:
             return every
         if id(function) not in self._live:
             self._live[id(function)] = every  # while it is being found
+            if not any(_asks_for_words(s) for s in walk(function.node)):
+                return every
             found: list[ast.expr] = []
             self._body(function.body, function, found)
             self._live[id(function)] = found if found and not all(map(_off, found)) else every
@@ -112,6 +134,12 @@ class Decisions:
             if answer is True:
                 return all(ends)
         return False
+
+
+def _asks_for_words(node: ast.AST) -> bool:
+    if isinstance(node, ast.Compare):
+        return any(isinstance(e, _WORDS) for e in (node.left, *node.comparators))
+    return isinstance(node, ast.Match) or (isinstance(node, ast.If) and isinstance(node.test, ast.Attribute))
 
 
 def _matches(pattern: ast.pattern, subject: object) -> bool | None:

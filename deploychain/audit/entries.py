@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from deploychain.audit.astnames import Scope, dotted, last_name
@@ -16,7 +17,13 @@ _LOOK_UP = frozenset({"get", "lookup"})
 def write_out_entries(symbols: Symbols) -> bool:
     """Where the file says which entry it is (by a constant, a default, a setting); whether any call was changed."""
     changed = False
+    names = set(_bound_names(symbols))
     for call in symbols.calls:
+        if isinstance(call.func, ast.Name | ast.Attribute):
+            if not names or dotted(call.func) not in names:
+                continue
+        elif not _looked_up(call.func):
+            continue
         scope = symbols.scope(call)
         if not _from_a_table(symbols, call.func, scope):
             continue
@@ -56,9 +63,25 @@ def _from_a_table(symbols: Symbols, func: ast.expr, scope: Scope) -> bool:
         if len(bindings) != 1 or bindings[0].loop or bindings[0].value is None:
             return False
         func = bindings[0].value
-    if isinstance(func, ast.Subscript):
-        return not (isinstance(func.slice, ast.Constant) and isinstance(func.slice.value, int))
-    return isinstance(func, ast.Call) and isinstance(func.func, ast.Attribute) and func.func.attr in _LOOK_UP
+    return _looked_up(func)
+
+
+def _looked_up(expr: ast.expr) -> bool:
+    if isinstance(expr, ast.Subscript):
+        return not (isinstance(expr.slice, ast.Constant) and isinstance(expr.slice.value, int))
+    return isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute) and expr.func.attr in _LOOK_UP
+
+
+def _bound_names(symbols: Symbols) -> Iterator[str]:
+    """Names that are bound to something out of a table."""
+    for node in symbols.nodes(ast.Assign):
+        if not isinstance(node.value, ast.Tuple | ast.Subscript | ast.Call):
+            continue
+        values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+        if any(_looked_up(value) for value in values):
+            for target in node.targets:
+                for name in target.elts if isinstance(target, ast.Tuple | ast.List) else [target]:
+                    yield dotted(name) or ""
 
 
 def _means_the_same_everywhere(symbols: Symbols, entry: ast.expr) -> bool:

@@ -32,16 +32,17 @@ class LikelySettings:
 
     def values(self, holder: Ref, key: str, depth: int, seen: frozenset[int]) -> list[Ref]:
         """The default of the setting, or what the instances of this file are given for it."""
+        owners = self._owners.get(key, ())
+        if not owners and key not in self.configs.options():
+            return []
         expr = holder.expr
         leaf = last_name(expr)
         if isinstance(expr, ast.Name) and self.names.parameter_scope(expr.id, holder.scope) is None:
             return []
         named = _NAMED.match(leaf) is not None
-        owners = [cls for cls in self._classes if key in cls.bindings or key in self._unset(cls)]
         if len(owners) == 1 and (named or (len(leaf) > 2 and leaf.lower() in owners[0].name.lower())):
             return self._of(owners[0], key, depth, seen)
-        option = self.configs.options().get(key) if named and not owners else None
-        return [option] if option is not None else []
+        return [self.configs.options()[key]] if named and not owners else []
 
     def _of(self, cls: Scope, key: str, depth: int, seen: frozenset[int]) -> list[Ref]:
         made = [Ref(call, self.names.scope(call)) for call in self.names.constructions(cls)[:4]]
@@ -50,13 +51,17 @@ class LikelySettings:
         return [r for call in made for r in self.configs.held(call, key, depth - 1, seen)]
 
     @cached_property
-    def _classes(self) -> list[Scope]:
-        """Classes that only hold values."""
-        return [cls for cls in self.names.classes.values() if _holds_values(cls)]
-
-    @staticmethod
-    def _unset(cls: Scope) -> list[str]:
-        return [s.target.id for s in cls.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)]
+    def _owners(self) -> dict[str, list[Scope]]:
+        """Name of a setting -> the classes that only hold values and have it."""
+        owners: dict[str, list[Scope]] = {}
+        for cls in self.names.classes.values():
+            if _holds_values(cls):
+                fields = {
+                    s.target.id for s in cls.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)
+                }
+                for field in fields | cls.bindings.keys():
+                    owners.setdefault(field, []).append(cls)
+        return owners
 
 
 def _holds_values(cls: Scope) -> bool:
