@@ -6,10 +6,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from deploychain.audit.astnames import Scope, dotted, last_name
-from deploychain.audit.callees import call_sites
+from deploychain.audit.astnames import Scope, argument_for, dotted, last_name
+from deploychain.audit.callees import call_sites, runs
 from deploychain.audit.context import WARNING, Context, Rule
 from deploychain.audit.finding import Finding
+from deploychain.audit.hooks import method_of
 from deploychain.audit.tree import walk
 
 
@@ -28,6 +29,42 @@ def check(ctx: Context) -> Iterator[Finding]:
             f"before = {scaler}.get_scale()\n{scaler}.step({optimizer})\n{scaler}.update()\n"
             f"skipped = {scaler}.get_scale() < before  # get_scale() waits for the GPU: not on every step",
         )  # fmt: skip
+    yield from _before_update(ctx)
+
+
+def _before_update(ctx: Context) -> Iterator[Finding]:
+    """`before = scaler.get_scale(); scaler.step(opt); skipped = scaler.get_scale() < before`, and update() after that."""
+    for node in ctx.symbols.nodes(ast.Compare) if "get_scale" in ctx.text else ():
+        scope = ctx.symbols.scope(node)
+        sides = (node.left, node.comparators[0])
+        now = next((s for s in sides if _reads_scale(ctx, s, scope)), None)
+        name = next((s for s in sides if isinstance(s, ast.Name)), None)
+        if now is None or name is None or len(node.ops) != 1:
+            continue
+        bindings = [b for b in ctx.symbols.bindings(name.id, scope) if b.scope is scope]
+        if len(bindings) != 1 or bindings[0].value is None or not _reads_scale(ctx, bindings[0].value, scope):
+            continue
+        scaler = ast.unparse(now.func.value)
+        lines: dict[str, list[int]] = {"step": [], "update": []}
+        for call, where in ctx.calls_named("step", "update"):
+            if where is scope and isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == scaler:
+                lines[call.func.attr].append(call.lineno)
+        first, last = bindings[0].value.lineno, node.lineno
+        if any(first < at < last for at in lines["step"]) and lines["update"] and min(lines["update"]) > last:
+            yield ctx.finding(
+                "R04", node, WARNING,
+                f"the scale changes in {scaler}.update(), which comes after this: `{ctx.str(node)}` compares a number with itself and never sees "
+                "a skipped step", f"{scaler}.update()\n{ctx.str(node)}  # after update()",
+            )  # fmt: skip
+
+
+def _reads_scale(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
+    return (
+        isinstance(expr, ast.Call)
+        and isinstance(expr.func, ast.Attribute)
+        and expr.func.attr == "get_scale"
+        and ctx.amp.is_scaler(expr.func.value, scope)
+    )
 
 
 def _use(ctx: Context, value: ast.expr, scope: Scope, depth: int, part: str | int | None = None) -> ast.expr | None:
@@ -45,6 +82,14 @@ def _use(ctx: Context, value: ast.expr, scope: Scope, depth: int, part: str | in
     if part is not None and isinstance(parent, ast.Subscript) and parent.value is value:
         index = parent.slice.value if isinstance(parent.slice, ast.Constant) else ""
         return _use(ctx, parent, scope, depth - 1) if index == part or "" in (index, part) else None
+    if isinstance(part, str) and isinstance(parent, ast.Attribute) and parent.value is value and parent.attr == part:
+        return _use(ctx, parent, scope, depth - 1)  # a field of a named tuple or dataclass
+    if (
+        isinstance(parent, ast.Call | ast.keyword)
+        and part is None
+        and (found := _handed(ctx, value, depth)) is not None
+    ):
+        return found
     if part == "" and isinstance(parent, ast.comprehension | ast.For) and parent.iter is value:
         names = [parent.target, *(parent.target.elts if isinstance(parent.target, ast.Tuple) else ())]
         holder: ast.AST = ctx.symbols.parent[parent] if isinstance(parent, ast.comprehension) else parent
@@ -70,6 +115,29 @@ def _use(ctx: Context, value: ast.expr, scope: Scope, depth: int, part: str | in
             _use(ctx, site, ctx.symbols.scope(site), depth - 1, part) for site in call_sites(ctx.symbols, scope)
         )  # fmt: skip
     return None
+
+
+def _handed(ctx: Context, value: ast.expr, depth: int) -> ast.expr | None:
+    """`meter.record(outcome)`, `StepResult(loss, outcome)`: the parameter or the field that the result becomes."""
+    call = ctx.symbols.parent.get(value)
+    call = ctx.symbols.parent.get(call) if isinstance(call, ast.keyword) else call
+    if not isinstance(call, ast.Call) or call.func is value:
+        return None
+    scope = ctx.symbols.scope(call)
+    cls = ctx.symbols.classes.get(last_name(call.func))
+    function = method_of(ctx.symbols, cls, "__init__") if cls is not None else runs(ctx.symbols, call, scope)
+    if function is not None:
+        names = [p for p in function.parameters if argument_for(call, function, p) is value]
+        if len(names) != 1 or names[0] in function.bindings:
+            return None
+        return _first(_use(ctx, n, ctx.symbols.scope(n), depth - 1) for n in _reads(function.node, names[0]))
+    if cls is None:
+        return None
+    given = [k.arg for k in call.keywords if k.value is value]
+    fields = [s.target.id for s in cls.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)]
+    if value in call.args and call.args.index(value) < len(fields):
+        given = [fields[call.args.index(value)]]
+    return _use(ctx, call, scope, depth - 1, given[0]) if given and given[0] is not None else None
 
 
 def _first(found: Iterator[ast.expr | None]) -> ast.expr | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from deploychain.audit.astnames import Scope, dotted, last_name
+from deploychain.audit.astnames import Ref, Scope, argument_for, dotted, last_name
 from deploychain.audit.context import ERROR, NOTE, WARNING, Context, Rule
 from deploychain.audit.elements import elements
 from deploychain.audit.events import Event
@@ -143,7 +143,9 @@ def _early_update(ctx: Context, graph: Graph) -> Found:
         )  # fmt: skip
         if path is None or not node.loops or path.node.loops[: len(node.loops)] != node.loops:
             continue
-        if not _step_in_loop(graph, node) or any("grad" in t for n, _ in graph.events("scaler-step") for t, _ in n.guards):
+        if not _step_in_loop(graph, node) or any(
+            "grad" in t for n, _ in graph.events("scaler-step") for t, _ in n.guards
+        ):
             continue  # `if has_grads(opt): scaler.step(opt)` for each of several
         found.append(("early", ctx.finding(
             "R28", path.goal.node, ERROR,
@@ -222,7 +224,7 @@ def _skip_guard(ctx: Context, node: Node, event: Event) -> bool:
     """The scheduler's condition asks about the scale or a skip."""
     above = ctx.symbols.parent.get(event.node)
     while above is not None and above is not event.scope.node:
-        if isinstance(above, ast.If) and _asks_a_helper(ctx, above.test, event):
+        if isinstance(above, ast.If) and _asks_a_helper(ctx, above.test, event.scope):
             return True
         above = ctx.symbols.parent.get(above)
     for text, _ in node.guards:
@@ -236,6 +238,8 @@ def _skip_guard(ctx: Context, node: Node, event: Event) -> bool:
             or "_step_count" in low
         ):
             return True
+        if any(_asks_a_helper(ctx, given, where) for given, where in _given(ctx, text, event.scope)):
+            return True
         for binding in ctx.symbols.bindings(text, event.scope):
             if binding.value is not None:
                 if _of_a_step(ctx, binding.value, binding.scope):
@@ -246,20 +250,29 @@ def _skip_guard(ctx: Context, node: Node, event: Event) -> bool:
     return False
 
 
-def _asks_a_helper(ctx: Context, test: ast.expr, event: Event) -> bool:
+def _given(ctx: Context, name: str, scope: Scope) -> Iterator[Ref]:
+    """What calls give for a parameter: `self.schedule(self.optimise(loss))` of `def schedule(self, stepped)`."""
+    function = ctx.symbols.parameter_scope(name, scope)
+    for call in ctx.symbols.call_sites(function) if function is not None else ():
+        argument = argument_for(call, function, name) if function is not None else None
+        if argument is not None:
+            yield Ref(argument, ctx.symbols.scope(call))
+
+
+def _asks_a_helper(ctx: Context, test: ast.expr, scope: Scope) -> bool:
     """`if self.optimizer_step():` of a method that returns whether the scale held, or what the step returned.
 
     Also by name: `applied = self.optimizer_step()`, then `if applied:`.
     """
-    if _of_a_step(ctx, test, event.scope):
+    if _of_a_step(ctx, test, scope):
         return True
     symbols = ctx.symbols
     asked = [n for n in walk(test) if isinstance(n, ast.Call | ast.Name | ast.Attribute)]
-    refs = [r for n in asked for r in symbols.resolve(n, event.scope)]
+    refs = [r for n in asked for r in symbols.resolve(n, scope)]
     if any(_of_a_step(ctx, *r) or any(w in ast.unparse(r.expr).lower() for w in _SKIP_WORDS) for r in refs):
         return True
-    calls = [b.value for n in asked if isinstance(n, ast.Name) for b in symbols.bindings(n.id, event.scope)] + asked
-    helpers = [symbols.local_function(c.func, event.scope) for c in calls if isinstance(c, ast.Call)]
+    calls = [b.value for n in asked if isinstance(n, ast.Name) for b in symbols.bindings(n.id, scope)] + asked
+    helpers = [symbols.local_function(c.func, scope) for c in calls if isinstance(c, ast.Call)]
     return any(h is not None and any(w in ast.unparse(h.node).lower() for w in _SKIP_WORDS) for h in helpers)
 
 
