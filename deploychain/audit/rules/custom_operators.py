@@ -7,25 +7,34 @@ import ast
 import re
 from collections.abc import Iterator
 
-from deploychain.audit.astnames import Scope, keyword, last_name
+from deploychain.audit.astnames import Scope, dotted, keyword, last_name
 from deploychain.audit.context import NOTE, WARNING, Context
 from deploychain.audit.finding import Finding, Severity
-from deploychain.audit.rules.compiled_code import autocast_is_off, casts, is_extension, names_dtype
+from deploychain.audit.rules.compiled_code import (
+    ASKS_AUTOCAST,
+    autocast_is_off,
+    autocast_is_used,
+    is_extension,
+    names_dtype,
+    sees_to_dtypes,
+)
 from deploychain.audit.tree import walk
 
 _MAKES = frozenset({"torch.library.custom_op", "torch.library.triton_op"})
 
 
 _AMP = re.compile(
-    r"autocast\(|autocast_enabled|custom_(fwd|bwd)|GradScaler|Accelerator\(|mixed_precision\s*=|\b(bf|fp)16\s*=\s*True|"
-    r"precision[\"']?\s*[=:]\s*[\"']?(bf)?16"
+    r"custom_(fwd|bwd)|GradScaler|Accelerator\(|mixed_precision\s*=|\b(bf|fp)16\s*=\s*True|precision[\"']?\s*[=:]\s*[\"']?(bf)?16"
 )
 
 
+_BACKWARD = re.compile(r"backward|(^|_)bwd(_|$)|(^|_)[wd]?grad(_|$)")
+
+
 def severity(ctx: Context) -> Severity:
-    """A note where the file neither trains nor speaks of autocast: whether anything runs under it is not seen here."""
+    """A note where the file neither trains nor turns autocast on: whether anything runs under it is not seen here."""
     trains = ".backward(" in ctx.text and ".step(" in ctx.text
-    return WARNING if trains or ctx.says(_AMP) else NOTE
+    return WARNING if trains or ctx.says(_AMP) or autocast_is_used(ctx) else NOTE
 
 
 def unregistered_operators(ctx: Context) -> Iterator[Finding]:
@@ -49,17 +58,70 @@ def unregistered_operators(ctx: Context) -> Iterator[Finding]:
             continue
         if found is None:
             continue
-        label, tensors = found
+        label, tensors = _full_name(ctx, call, found[0]), found[1]
+        if label.startswith("aten::"):
+            continue  # torch's own, declared again
         short = label.rpartition("::")[2]
         sites = _sites(ctx, call, label)
-        if short in registered or (sites and all(autocast_is_off(ctx, c) or _casts_arguments(c) for c in sites)):
+        if short in registered or (sites and all(_seen_to(ctx, c) for c in sites)):
             continue
         yield ctx.finding(
             "R13", call, severity(ctx),
             f"custom operator {label} takes {tensors} tensor{'s' if tensors > 1 else ''} and has no autocast rule: under autocast its "
-            f"kernel gets float16 activations{' next to float32 weights' if tensors > 1 else ''}",
-            f'torch.library.register_autocast("{label}", "cuda", torch.float32)',
+            f"kernel gets {'the dtypes as they come, float16 activations next to float32 weights' if tensors > 1 else 'float16 activations'}",
+            _registration(label),
         )  # fmt: skip
+
+
+def _full_name(ctx: Context, call: ast.Call, label: str) -> str:
+    """With the namespace of the library that defines it."""
+    if "::" in label or not isinstance(call.func, ast.Attribute) or call.func.attr != "define":
+        return label
+    for ref in ctx.symbols.resolve(call.func.value, ctx.symbols.scope(call)):
+        space = ctx.symbols.const(ref.expr.args[0], ref.scope) if isinstance(ref.expr, ast.Call) else None
+        if isinstance(space, str):
+            return f"{space}::{label}"
+    return label
+
+
+def _registration(label: str) -> str:
+    """register_autocast wants "namespace::name"; where that is put together at run time the operator's own method."""
+    if "::" in label:
+        return f'torch.library.register_autocast("{label}", "cuda", torch.float32)'
+    return f'{label}.register_autocast("cuda", torch.float32)'
+
+
+def _seen_to(ctx: Context, site: ast.Call) -> bool:
+    """Whoever calls the operator sees to the dtypes, has autocast off, or is part of a backward pass."""
+    if autocast_is_off(ctx, site) or _casts_arguments(site):
+        return True
+    function = ctx.symbols.scope(site)
+    if isinstance(function.node, ast.FunctionDef | ast.AsyncFunctionDef):
+        given = {dotted(n) for a in site.args for n in walk(a) if isinstance(n, ast.Name | ast.Attribute)}
+        for node in walk(function.node):
+            if isinstance(node, ast.Call) and last_name(node.func) in ASKS_AUTOCAST:
+                return True
+            if isinstance(node, ast.Attribute) and node.attr == "dtype" and dotted(node.value) in given:
+                return True
+    return _in_backward(ctx, function)
+
+
+def _in_backward(ctx: Context, function: Scope, depth: int = 4) -> bool:
+    """A backward pass, where autocast is off: a function that is registered as one, inside one, or called by those alone."""
+    around: Scope | None = function
+    while around is not None and isinstance(around.node, ast.FunctionDef | ast.Lambda):
+        if _BACKWARD.search(around.name.lower()) or around in _registered_backward(ctx):
+            return True
+        around = around.parent
+    sites = ctx.symbols.call_sites(function) if depth else []
+    return bool(sites) and all(_in_backward(ctx, ctx.symbols.scope(s), depth - 1) for s in sites)
+
+
+def _registered_backward(ctx: Context) -> list[Scope]:
+    """`op.register_autograd(f, setup_context=g)`, `torch.library.register_autograd("lib::op", f)`"""
+    given = [(a, scope) for call, scope in ctx.calls_named("register_autograd") for a in call.args[:2]]
+    found = [ctx.symbols.local_function(a, scope) for a, scope in given if isinstance(a, ast.Name)]
+    return [f for f in found if f is not None]
 
 
 def _registered(ctx: Context) -> set[str] | None:
@@ -102,8 +164,10 @@ def _of_function(ctx: Context, call: ast.Call, scope: Scope) -> tuple[str, int] 
     label = ctx.symbols.const(call.args[0] if call.args else keyword(call, "name"), scope)
     if not isinstance(node, ast.FunctionDef):
         return None
-    if "backward" in node.name or "_bwd" in node.name or casts(node):
+    if _BACKWARD.search(node.name.lower()) or sees_to_dtypes(ctx, node):
         return None  # autocast is off in the backward pass
+    if getattr(keyword(call, "mutates_args"), "elts", None):
+        return None  # what is written to can't be cast on the way in, with autocast or without
     given = ctx.symbols.const(keyword(call, "schema"), scope)
     if isinstance(given, str):
         tensors = given.split("->")[0].count("Tensor")
@@ -120,7 +184,7 @@ def _of_schema(label: object, schema: object) -> tuple[str, int] | None:
         return None
     tensors = schema.split("->")[0].count("Tensor")
     name = label.split("(")[0].strip()
-    return (name, tensors) if tensors >= 2 and "backward" not in name and not name.endswith("_bwd") else None
+    return (name, tensors) if tensors >= 2 and not _BACKWARD.search(name.lower()) else None
 
 
 def _sites(ctx: Context, made: ast.Call, label: str) -> list[ast.Call]:
@@ -128,12 +192,17 @@ def _sites(ctx: Context, made: ast.Call, label: str) -> list[ast.Call]:
     parent = ctx.symbols.parent.get(made)
     name = parent.name if isinstance(parent, ast.FunctionDef) else ""
     full = "torch.ops." + label.replace("::", ".")
-    return [
+    found = [
         c
         for c in ctx.symbols.calls
         if (isinstance(c.func, ast.Name) and c.func.id == name)
         or f"{ctx.symbols.qual(c.func) or ''}.".startswith(f"{full}.")
     ]
+    for node in ctx.symbols.nodes(ast.Attribute):  # handed to a function that calls it
+        above = ctx.symbols.parent.get(node)
+        if isinstance(above, ast.Call) and node in above.args and ctx.symbols.qual(node) == full:
+            found.append(above)
+    return found
 
 
 def _casts_arguments(call: ast.Call) -> bool:

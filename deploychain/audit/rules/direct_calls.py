@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from deploychain.audit.astnames import Scope, argument_for, dotted, last_name
 from deploychain.audit.context import WARNING, Context
 from deploychain.audit.finding import Finding
-from deploychain.audit.rules.compiled_code import autocast_is_off, casts, is_extension
+from deploychain.audit.rules.compiled_code import autocast_is_off, autocast_is_used, casts, is_extension
 
 _KEEPS = frozenset({"contiguous", "t", "view", "reshape", "cuda", "detach", "transpose", "flatten", "unsqueeze"})
 _MARKS = ("cpp_extension", "_C", "_ext", "_cuda", "_kernel", "CDLL", "get_kernel", "load_kernel")
@@ -17,7 +17,7 @@ _MARKS = ("cpp_extension", "_C", "_ext", "_cuda", "_kernel", "CDLL", "get_kernel
 
 def direct_calls(ctx: Context) -> Iterator[Finding]:
     """`_ext.fwd(x, self.weight)` in a forward that the file runs under autocast."""
-    if "autocast" not in ctx.text or not any(mark in ctx.text for mark in _MARKS) or not _autocast_is_used(ctx):
+    if "autocast" not in ctx.text or not any(mark in ctx.text for mark in _MARKS) or not autocast_is_used(ctx):
         return
     for call in ctx.symbols.calls:
         if len(call.args) < 2 or not isinstance(call.func, ast.Attribute):
@@ -38,15 +38,6 @@ def direct_calls(ctx: Context) -> Iterator[Finding]:
             'with torch.autocast("cuda", enabled=False):\n    y = ext.forward(x.float(), self.weight)  # or an operator with '
             "torch.library.register_autocast",
         )  # fmt: skip
-
-
-def _autocast_is_used(ctx: Context) -> bool:
-    for call in ctx.symbols.calls:
-        if last_name(call.func) == "autocast":
-            region = ctx.amp.region(call, ctx.symbols.scope(call))
-            if region is not None and region.enabled is not False:
-                return True
-    return False
 
 
 def _knows(ctx: Context, call: ast.Call, scope: Scope) -> bool:

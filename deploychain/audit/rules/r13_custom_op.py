@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from deploychain.audit.astnames import Ref, Scope, last_name
-from deploychain.audit.context import ERROR, NOTE, WARNING, Context, Rule
+from deploychain.audit.context import NOTE, WARNING, Context, Rule
 from deploychain.audit.finding import Finding
-from deploychain.audit.rules.compiled_code import autocast_is_off, casts, is_extension
+from deploychain.audit.rules.compiled_code import autocast_is_off, casts, is_extension, run_by
 from deploychain.audit.rules.custom_operators import severity, unregistered_operators
 from deploychain.audit.rules.direct_calls import direct_calls
 from deploychain.audit.tree import walk
@@ -114,19 +114,42 @@ def _function(ctx: Context, cls: Scope) -> Iterator[Finding]:
                 '@staticmethod\n@torch.amp.custom_bwd(device_type="cuda")\ndef backward(ctx, ...):',
             )  # fmt: skip
         return
-    run = [*_run_by(ctx, forward), *_run_by(ctx, backward)]
+    run = [*run_by(ctx, forward), *run_by(ctx, backward)]
     if any(casts(method) for method in run) or _only_raises(backward):
         return
-    inputs = [a.arg for a in forward.args.args][0 if "setup_context" in methods else 1 :]
+    first = 0 if "setup_context" in methods else 1
+    mixed = _tensors(forward.args.args[first:], forward.args.defaults, backward) > 1
     reason = _mixes(ctx, run)
-    if reason and (len(inputs) >= 2 or reason.startswith("calls")) and not _in_fp32_only(ctx, cls):
+    if reason and (mixed or reason.startswith("calls")) and not _in_fp32_only(ctx, cls):
+        what = (
+            "under autocast float16 and float32 tensors meet in it, which raises in backward (\"expected ... same dtype\") or misreads "
+            "memory in a kernel without checks"
+        ) if mixed else "under autocast its kernel gets a float16 activation, which one that was written for float32 refuses or misreads"  # fmt: skip
         yield ctx.finding(
             "R13", cls.node, severity(ctx),
-            f"autograd.Function {cls.name} {reason} and has no custom_fwd/custom_bwd: under autocast float16 and float32 tensors "
-            "meet in it, which raises in backward (\"expected ... same dtype\") or misreads memory in a kernel without checks",
+            f"autograd.Function {cls.name} {reason} and has no custom_fwd/custom_bwd: {what}",
             '@staticmethod\n@torch.amp.custom_fwd(device_type="cuda", cast_inputs=torch.float32)\ndef forward(ctx, ...):\n'
             '@staticmethod\n@torch.amp.custom_bwd(device_type="cuda")\ndef backward(ctx, ...):',
         )  # fmt: skip
+
+
+_NO_TENSOR = words("int float bool str bytes dtype device Size Callable")
+
+
+def _tensors(inputs: list[ast.arg], defaults: list[ast.expr], backward: ast.FunctionDef) -> int:
+    """How many of the inputs may be floating-point tensors: no settings by annotation or default, nor the last ones,
+    for which backward always returns None."""
+    results = [n.value.elts for n in walk(backward) if isinstance(n, ast.Return) and isinstance(n.value, ast.Tuple)]
+    same = bool(results) and all(len(r) == len(inputs) for r in results)
+    without = [all(isinstance(r[i], ast.Constant) for r in results) if same else False for i in range(len(inputs))]
+    while without and without[-1]:
+        without.pop()
+    given = dict(zip([a.arg for a in inputs][len(inputs) - len(defaults) :], defaults, strict=False))
+    return sum(
+        not (a.annotation is not None and last_name(a.annotation) in _NO_TENSOR)
+        and getattr(given.get(a.arg), "value", None) is None
+        for a in inputs[: len(without)]
+    )
 
 
 def _in_fp32_only(ctx: Context, cls: Scope) -> bool:
@@ -139,18 +162,7 @@ def _in_fp32_only(ctx: Context, cls: Scope) -> bool:
     return bool(sites) and all(autocast_is_off(ctx, c) for c in sites)
 
 
-def _run_by(ctx: Context, method: ast.FunctionDef) -> list[ast.FunctionDef]:
-    """A method, and the functions of the file that it calls by name."""
-    found = [method]
-    for node in walk(method):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            called = ctx.symbols.local_function(node.func, ctx.symbols.scope(node))
-            if called is not None and isinstance(called.node, ast.FunctionDef) and called.node not in found:
-                found.append(called.node)
-    return found
-
-
-def _mixes(ctx: Context, methods: list[ast.FunctionDef]) -> str:
+def _mixes(ctx: Context, methods: Iterable[ast.FunctionDef | ast.AsyncFunctionDef]) -> str:
     for method in methods:
         for node in walk(method):
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
@@ -199,10 +211,19 @@ def _misplaced(ctx: Context) -> Iterator[Finding]:
 
 
 def _on_module(ctx: Context, node: ast.AST, what: str) -> Finding:
+    casts_inputs = "cast_inputs" in ast.unparse(node) or any(
+        isinstance(r.expr, ast.Call) and "cast_inputs" in ast.unparse(r.expr)
+        for part in walk(node) if isinstance(part, ast.Name | ast.Attribute)
+        for r in ctx.symbols.resolve(part, ctx.symbols.scope(node))
+    )  # fmt: skip
+    told = (
+        "casts under autocast only, so that outside of it the dtypes are the caller's, "
+        if casts_inputs
+        else "casts nothing and turns nothing off: the code runs as it would without it, "
+    )
     return ctx.finding(
-        "R13", node, ERROR,
-        f"custom_fwd is made for autograd.Function; on {what} it does nothing outside autocast and writes private "
-        "attributes on the first argument inside it",
+        "R13", node, NOTE if casts_inputs else WARNING,
+        f"custom_fwd is made for autograd.Function; on {what} it {told}and it writes private attributes on the first argument",
         'def forward(self, x):\n    with torch.autocast("cuda", enabled=False):\n        return self._forward(x.float())',
     )  # fmt: skip
 
