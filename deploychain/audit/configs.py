@@ -101,10 +101,12 @@ class Configs:
                     if value is not None
                     for r in self.names.resolve(value, self.names.scope(c), depth - 1, seen)
                 ]
+            default = self.names.default(expr.id, holder.scope)  # `def build(cfg=DEFAULTS)` that nothing calls
+            if isinstance(default, ast.Call):
+                return self.values(default, key, holder.scope, depth - 1, seen)
             cls = self.names.classes.get(expr.id) or self.names.instance_class(expr, holder.scope)
             if cls is not None:
                 return self.of_class(cls, key, depth, seen)
-            default = self.names.default(expr.id, holder.scope)  # `def build(cfg=DEFAULTS)` that nothing calls
             if default is None or (isinstance(default, ast.Name) and default.id == expr.id):
                 return self.likely.values(holder, key, depth, seen)
             return self.values(default, key, holder.scope, depth - 1, seen)
@@ -121,6 +123,12 @@ class Configs:
         elif name not in self.names.classes:  # `from types import SimpleNamespace as NS`
             name = (self.names.qual(expr.func, holder.scope) or name).rpartition(".")[2]
         if name in _AS_DICT:
+            made = expr.args[0] if expr.args else getattr(expr.func, "value", None)
+            return self.values(made, key, holder.scope, depth - 1, seen) if isinstance(made, ast.expr) else []
+        if name in ("replace", "_replace", "evolve"):  # another value for some of the fields
+            set_to = keyword(expr, key)
+            if set_to is not None:
+                return self.names.resolve(set_to, holder.scope, depth - 1, seen)
             made = expr.args[0] if expr.args else getattr(expr.func, "value", None)
             return self.values(made, key, holder.scope, depth - 1, seen) if isinstance(made, ast.expr) else []
         if name in _FIELD:

@@ -64,6 +64,8 @@ class Constants:
             bindings = self.symbols.bindings(text, scope)
             if len(bindings) == 1 and bindings[0].place is None and not bindings[0].loop:
                 return self.value(bindings[0].value, bindings[0].scope, depth - 1)
+            if len(bindings) == 1 and not bindings[0].loop:  # `name, size = MODELS[kind]`
+                return self._setting(expr, scope, depth)
             if not bindings and isinstance(expr, ast.Name):
                 function = self.symbols.parameter_scope(text, scope)
                 if function is not None:

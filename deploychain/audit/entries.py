@@ -34,7 +34,9 @@ def write_out_entries(symbols: Symbols) -> bool:
             call.args = [*entry.args[1:], *call.args]
             call.keywords = [*(k for k in entry.keywords if k.arg not in own), *call.keywords]
             entry = entry.args[0]
-        if entry is None or not _means_the_same_everywhere(symbols, entry):
+        if entry is None or not (
+            _means_the_same_everywhere(symbols, entry) or (refs and _own_method(symbols, entry, refs[0].scope, scope))
+        ):
             continue
         call.func = entry
         symbols.add_call_site(call)
@@ -82,6 +84,13 @@ def _bound_names(symbols: Symbols) -> Iterator[str]:
             for target in node.targets:
                 for name in target.elts if isinstance(target, ast.Tuple | ast.List) else [target]:
                     yield dotted(name) or ""
+
+
+def _own_method(symbols: Symbols, entry: ast.expr, home: Scope, scope: Scope) -> bool:
+    """`{"bce": self._bce}[kind]`, called in the same class."""
+    if not isinstance(entry, ast.Attribute) or dotted(entry.value) != "self" or entry.attr not in symbols.functions:
+        return False
+    return symbols.class_of(home) is symbols.class_of(scope)
 
 
 def _means_the_same_everywhere(symbols: Symbols, entry: ast.expr) -> bool:
