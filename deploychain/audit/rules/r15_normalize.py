@@ -15,7 +15,7 @@ from deploychain.audit.images import CHW, HWC, Images
 from deploychain.audit.rules.channel_constants import flat_values
 from deploychain.audit.rules.image_options import only_by_option
 from deploychain.audit.rules.transform_lists import COMPOSES, composed, last_dtype, normalises_first, step_dtype
-from deploychain.audit.rules.worker_constants import cuda_in_workers
+from deploychain.audit.rules.worker_constants import Workers, cuda_in_workers, made_for_each_item, worker_processes
 from deploychain.audit.tree import walk
 
 # Means of the training sets that images are usually normalised with (ImageNet, as numbers up to 255 too, CLIP).
@@ -26,6 +26,10 @@ _IMAGE_MEANS = (
     (0.48145466, 0.4578275),
     (0.5, 0.5),
     (103.53, 116.28),
+)
+_SEVERITY = {Workers.SOME: ERROR, Workers.BY_SETTING: WARNING, Workers.NOT_SHOWN: NOTE}
+_IMAGE_NAME = re.compile(
+    r"im(g|age)|pixel|frame|rgb|photo|picture|crop|patch|tile|scan|slide|video|clip|sample|^x", re.IGNORECASE
 )
 _CONVERTS = frozenset({"ToTensor", "PILToTensor", "ToImage"})
 
@@ -46,13 +50,18 @@ def check(ctx: Context) -> Iterator[Finding]:
     yield from _called_on_half(ctx, images, done)
     for norm in _normalisations(ctx):
         yield from _arithmetic(ctx, images, norm, done)
-    for call in cuda_in_workers(ctx, images):
+    workers = worker_processes(ctx)
+    for call in cuda_in_workers(ctx, images) if workers is not Workers.NONE else ():
+        if workers is Workers.NOT_SHOWN and not made_for_each_item(ctx, call):
+            continue  # a set that lives on the GPU
         yield ctx.finding(
-            "R15", call, ERROR,
+            "R15", call, _SEVERITY[workers],
             f"`{ctx.str(call)}` makes a CUDA tensor in a dataset or transform: in DataLoader workers CUDA cannot be initialised again "
             "(fork), and it fails where no GPU is",
             "keep the constants on the CPU; move the batch to the GPU in the training loop",
         )  # fmt: skip
+        if workers is Workers.NOT_SHOWN:
+            return
 
 
 def _compose(ctx: Context, images: Images) -> Iterator[Finding]:
@@ -132,11 +141,7 @@ def _of_model(ctx: Context, half: ast.expr) -> bool:
 
 
 def _normalises(ctx: Context, images: Images, call: ast.Call) -> bool:
-    name = last_name(call.func).lower()
-    full = ctx.symbols.qual(call.func) or ""
-    if name in ("normalize", "norm_image", "normalize_image", "normalise") and not full.startswith(
-        ("torch.nn", "numpy", "cv2")
-    ):
+    if last_name(call.func).lower() in _NORMALISERS and _of_an_image(ctx, call):
         return True
     for ref in ctx.symbols.resolve(call.func, ctx.symbols.scope(call)):
         if isinstance(ref.expr, ast.Call):
@@ -144,6 +149,26 @@ def _normalises(ctx: Context, images: Images, call: ast.Call) -> bool:
             if leaf == "Normalize" or (leaf in COMPOSES and normalises_first(ctx, images, ref.expr)):
                 return True
     return False
+
+
+_NORMALISERS = ("normalize", "norm_image", "normalize_image", "normalise")
+
+
+def _of_an_image(ctx: Context, call: ast.Call) -> bool:
+    """Called with a mean and a std, of a library for images, or a function of the file that subtracts and divides; of
+    what is not shown, one that gets an image alone."""
+    full = ctx.symbols.qual(call.func) or ""
+    if full:
+        return full.startswith(("torchvision.", "kornia.", "albumentations.")) or "transform" in full
+    if len(call.args) >= 3 or {k.arg for k in call.keywords} & {"mean", "std"}:
+        return True
+    shown = ctx.symbols.local_function(call.func, ctx.symbols.scope(call))
+    if shown is not None:
+        inside = list(walk(shown.node))
+        return any(isinstance(n, ast.Call) and last_name(n.func) in ("Normalize", "normalize") for n in inside) or any(
+            isinstance(n, ast.Name | ast.Attribute) and "std" in last_name(n).lower() for n in inside
+        )
+    return len(call.args) == 1 and not call.keywords and bool(_IMAGE_NAME.search(_base_name(call.args[0])))
 
 
 def _normalisations(ctx: Context) -> Iterator[Normalisation]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from enum import Enum
 
-from deploychain.audit.astnames import Scope, argument, dotted, keyword, last_name
+from deploychain.audit.astnames import UNKNOWN, Scope, argument, dotted, keyword, last_name
 from deploychain.audit.context import Context
 from deploychain.audit.images import Images
 from deploychain.audit.rules.transform_lists import COMPOSES, steps
@@ -16,6 +17,41 @@ _MAKES = frozenset(
      "torch.randn", "torch.empty", "torch.eye", "torch.arange", "torch.rand"}
 )  # fmt: skip
 _FROM_PIL = frozenset({"ToTensor", "PILToTensor", "ToImage", "Resize", "RandomResizedCrop", "ToPILImage"})
+
+
+class Workers(Enum):
+    """What a file shows of the processes that load its data."""
+
+    SOME = 1
+    NONE = 2  # its loaders work in the main process
+    BY_SETTING = 3
+    NOT_SHOWN = 4  # no loader in this file
+
+
+def worker_processes(ctx: Context) -> Workers:
+    """Whether some DataLoader of the file has worker processes that are forked."""
+    numbers: list[object] = []
+    for call, scope in ctx.calls_named("DataLoader", "WebLoader"):
+        if any(k.arg is None for k in call.keywords) or any(isinstance(a, ast.Starred) for a in call.args):
+            numbers.append(UNKNOWN)
+            continue
+        given = argument(call, 5, "num_workers")
+        numbers.append(0 if given is None else ctx.symbols.const(given, scope))
+    if not numbers:
+        return Workers.NOT_SHOWN
+    if any(isinstance(n, int) and n > 0 for n in numbers):
+        return Workers.BY_SETTING if "spawn" in ctx.text else Workers.SOME
+    return Workers.BY_SETTING if any(not isinstance(n, int) for n in numbers) else Workers.NONE
+
+
+def made_for_each_item(ctx: Context, call: ast.Call) -> bool:
+    """Where one item is made, or a constant that is used there."""
+    scope = ctx.symbols.scope(call)
+    return (
+        _is_constant(ctx, call)
+        or _in_lambda(ctx, scope)
+        or scope.name in ("__getitem__", "__iter__", "__call__", "forward")
+    )
 
 
 def cuda_in_workers(ctx: Context, images: Images) -> Iterator[ast.Call]:
