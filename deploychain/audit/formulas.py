@@ -1,18 +1,17 @@
 """Hand-written exponentials, probabilities and their sums, seen through names, methods and selections.
 
-Nothing here knows dtypes: it answers which exponents a formula contains, whether they are bounded, and whether a value
-is the result of a softmax or sigmoid.
+Nothing here knows dtypes: it answers which exponents a formula contains, and whether a value is the result of a softmax
+or sigmoid. How large an exponent can be is answered in `bounds`.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
-from deploychain.audit.astnames import UNKNOWN, Ref, Scope, last_name, returns, strip_module_calls
+from deploychain.audit.astnames import Ref, Scope, last_name, returns, strip_module_calls
 from deploychain.audit.context import Context
-from deploychain.audit.tree import children, walk
-from deploychain.audit.values import LOWER_LAYERS, words
+from deploychain.audit.tree import walk
+from deploychain.audit.values import words
 
 REDUCERS = words("sum nansum mean cumsum")
 SELECTING = words(
@@ -20,15 +19,6 @@ SELECTING = words(
     "masked_select take_along_dim clone detach expand expand_as t masked_fill masked_fill_ tril triu to float "
     "type half where select narrow chunk index_fill fill_diagonal_ nan_to_num"
 )
-# What takes the largest value off, or keeps it from being large.
-_SHIFTING = words(
-    "max amax maximum logsumexp clamp clip clamp_ clamp_max minimum cummax cumlogsumexp logcumsumexp log_softmax"
-)
-# Functions into [-1, 1]: bounded unless they are scaled up.
-_UNIT = words("sigmoid tanh softmax normalize cosine_similarity cos sin logsigmoid hardsigmoid softsign hardtanh")
-_POSITIVE = words("abs pow square norm cdist dist relu softplus exp vector_norm pairwise_distance mse_loss")
-_POSITIVE_NAMES = ("dist", "energy", "cost", "sq", "var", "age", "delta_t", "abs", "norm")
-_MAX_FP32, _MAX_FP16 = 88.7, 11.1
 
 
 def operand(ctx: Context, expr: ast.expr, scope: Scope, *names: str) -> ast.expr | None:
@@ -118,90 +108,6 @@ def reduces(ctx: Context, expr: ast.expr, scope: Scope, depth: int = 8) -> bool:
         return reduces(ctx, e.left, scope, depth - 1) or reduces(ctx, e.right, scope, depth - 1)
     inner = operand(ctx, e, scope, "clamp", "clamp_min", "add", "mul")
     return inner is not None and reduces(ctx, inner, scope, depth - 1)
-
-
-def bounded(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
-    """The maximum was subtracted, the value stays small, or it is minus something (a distance, an energy)."""
-    queue: list[ast.expr] = [expr]
-    seen: set[int] = set()
-    unit = False
-    scale = 1.0
-    for _ in range(40):
-        if not queue:
-            break
-        current = queue.pop()
-        for node in _walk(ctx, current, scope):
-            name = last_name(node.func) if isinstance(node, ast.Call) else ""
-            if name in _SHIFTING or ("max" in name and "softmax" not in name) or isinstance(node, ast.Compare):
-                return True
-            unit = unit or name in _UNIT or "normalize" in name
-            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div | ast.Mult):
-                scale *= _factor(ctx, node, scope)
-            if isinstance(node, ast.Name):
-                for binding in ctx.symbols.bindings(node.id, scope):
-                    if binding.value is not None and id(binding.value) not in seen:
-                        seen.add(id(binding.value))
-                        queue.append(binding.value)
-    if unit:
-        pure_half = "autocast" not in ctx.text and bool(ctx.walk.half_calls)
-        return scale <= (_MAX_FP16 if pure_half else _MAX_FP32)
-    return _negative(latest(ctx, expr, scope).expr)
-
-
-def _walk(ctx: Context, expr: ast.expr, scope: Scope) -> Iterator[ast.AST]:
-    """The parts of an expression, without what a linear layer or convolution is fed with: it bounds nothing."""
-    stack: list[ast.AST] = [expr]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute | ast.Name):
-            made = ctx.symbols.resolve(node.func, scope) if node.args else []
-            names = [last_name(r.expr.func) if isinstance(r.expr, ast.Call) else "" for r in made]
-            if names and all(n in LOWER_LAYERS for n in names):
-                continue
-        yield node
-        stack.extend(children(node))
-
-
-def _factor(ctx: Context, node: ast.BinOp, scope: Scope) -> float:
-    """The known number above 1 by which something is multiplied: 100 of `x / 0.01`."""
-    value = ctx.symbols.const(node.right, scope)
-    if isinstance(node.op, ast.Mult) and not isinstance(value, int | float):
-        value = ctx.symbols.const(node.left, scope)
-    if value is UNKNOWN or isinstance(value, bool) or not isinstance(value, int | float) or value == 0:
-        return 1.0
-    return max(abs(1 / value if isinstance(node.op, ast.Div) else value), 1.0)
-
-
-def _negative(expr: ast.expr) -> bool:
-    while True:
-        if isinstance(expr, ast.BinOp) and isinstance(expr.op, ast.Mult | ast.Div):
-            if isinstance(expr.right, ast.UnaryOp) and isinstance(expr.right.op, ast.USub):
-                return True
-            expr = expr.left
-        elif isinstance(expr, ast.Call) and last_name(expr.func) in ("mul", "mul_", "div", "div_") and expr.args:
-            if isinstance(expr.args[-1], ast.UnaryOp) and isinstance(expr.args[-1].op, ast.USub):
-                return True
-            expr = expr.func.value if isinstance(expr.func, ast.Attribute) else expr.args[0]
-        else:
-            break
-    if isinstance(expr, ast.Call) and last_name(expr.func) in ("neg", "negative"):
-        return True
-    return isinstance(expr, ast.UnaryOp) and isinstance(expr.op, ast.USub)
-
-
-def never_positive(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
-    """Minus an absolute value, a square or a distance."""
-    made = latest(ctx, expr, scope).expr
-    if not _negative(made):
-        return False
-    for node in walk(made):
-        if isinstance(node, ast.Call) and last_name(node.func) in _POSITIVE:
-            return True
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
-            return True
-        if isinstance(node, ast.Name) and any(part in node.id.lower() for part in _POSITIVE_NAMES):
-            return True
-    return False
 
 
 def probability(ctx: Context, expr: ast.expr, scope: Scope, depth: int = 5) -> tuple[str, ast.expr] | None:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 
 from deploychain.audit.astnames import Ref, Scope, dotted, last_name, returns
+from deploychain.audit.bounds import written_float32
 from deploychain.audit.context import NOTE, Context
 from deploychain.audit.finding import Finding
 from deploychain.audit.formulas import latest
@@ -178,7 +179,7 @@ def _is_part(ctx: Context, node: ast.AST, value: ast.expr, scope: Scope) -> bool
 
 def _tamed(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
     """Normalised, scaled or in float32 before the product."""
-    return any(_tames(ctx, ref) for ref in ctx.symbols.resolve(expr, scope))
+    return any(_tames(ctx, ref) for ref in ctx.symbols.resolve(expr, scope)) or written_float32(ctx, expr, scope)
 
 
 def _tames(ctx: Context, ref: Ref) -> bool:

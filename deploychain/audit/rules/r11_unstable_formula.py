@@ -4,27 +4,17 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from deploychain.audit.astnames import Scope, last_name
-from deploychain.audit.context import WARNING, Context, Rule
+from deploychain.audit.bounds import bounded, fixed, log_probability
+from deploychain.audit.context import Context, Rule
 from deploychain.audit.finding import Finding
-from deploychain.audit.formulas import (
-    bounded,
-    exponents,
-    latest,
-    never_positive,
-    operand,
-    probability,
-    reduces,
-    through,
-)
-from deploychain.audit.rules import attention_scale
+from deploychain.audit.formulas import exponents, latest, operand, reduces, through
+from deploychain.audit.rules import attention_scale, logarithms
+from deploychain.audit.rules.half_shown import overflow, severity
 from deploychain.audit.tree import walk
-from deploychain.audit.values import words
-
-_LOGS = words("log log_ log2 log10")
-_CLAMPS = words("clamp clip clamp_ clamp_max clamp_max_ clip_ minimum min")
 
 
 def check(ctx: Context) -> Iterator[Finding]:
@@ -37,7 +27,8 @@ def check(ctx: Context) -> Iterator[Finding]:
         if quotient is not None:
             yield from _softmax(ctx, node, scope, *quotient)
         elif isinstance(node, ast.Call):
-            yield from _log(ctx, node, scope)
+            yield from logarithms.check(ctx, node, scope)
+            yield from _normalised(ctx, node, scope)
 
 
 # -- quotients of exponentials ---------------------------------------------------------------------------------------
@@ -61,25 +52,50 @@ def _quotient(ctx: Context, node: ast.AST, scope: Scope) -> tuple[ast.expr, ast.
 
 def _softmax(ctx: Context, node: ast.AST, scope: Scope, top: ast.expr, below: ast.expr) -> Iterator[Finding]:
     """exp(x) / exp(x).sum(), exp(a) / (exp(a) + exp(b)), (e^x - e^-x) / (e^x + e^-x): inf / inf"""
-    over = [x for x in exponents(ctx, top, scope) if not bounded(ctx, x, scope) and not _logarithm(x)]
+    over = [x for x in exponents(ctx, top, scope) if not bounded(ctx, x, scope) and not _logarithm(ctx, x, scope)]
     if not over or not reduces(ctx, below, scope):
         return
     under = [x for x in exponents(ctx, below, scope) if not bounded(ctx, x, scope)]
-    if not under or not _related(ctx, over, under, scope):
+    if not under or not _related(ctx, over, under, scope) or fixed(ctx, over[0], scope):
+        return
+    kind = _kind(ctx, top, below, scope)
+    if kind is None:
         return
     x = ctx.str(over[0])
     yield ctx.finding(
-        "R11", node, WARNING,
-        f"hand-written softmax of `{x}`: exp overflows from {x} > 11.1 in float16 and > 88.7 in float32 (CUDA autocast runs exp in "
-        "float32), and inf/inf is NaN",
-        f"torch.softmax({x}, dim=-1)",
+        "R11", node, severity(ctx, over[0], scope),
+        f"hand-written {kind} of `{x}`: exp {overflow(ctx, over[0], scope)}, and inf/inf is NaN",
+        f"torch.{kind}({x}{', dim=-1' if kind == 'softmax' else ''})",
     )  # fmt: skip
 
 
-def _logarithm(exponent: ast.expr) -> bool:
-    """exp(log_dt), exp(self.logvar): a quantity that is kept as its logarithm, and no score."""
+def _kind(ctx: Context, top: ast.expr, below: ast.expr, scope: Scope) -> str | None:
+    """softmax, or sigmoid and tanh written out; None where something else than exponentials is added to one."""
+    made = through(ctx, below, scope)
+    numerator = through(ctx, top, scope)
+    if not (isinstance(made, ast.BinOp) and isinstance(made.op, ast.Add)):
+        return "softmax"
+    if isinstance(numerator, ast.BinOp) and isinstance(numerator.op, ast.Sub):
+        pair = [x for side in (made.left, made.right) for x in exponents(ctx, side, scope)]
+        opposite = len(pair) == 2 and any(isinstance(latest(ctx, x, scope).expr, ast.UnaryOp) for x in pair)
+        return "tanh" if opposite else "softmax"
+    if reduces(ctx, made.left, scope) or reduces(ctx, made.right, scope):
+        return "softmax"
+    others = [side for side in (made.left, made.right) if not exponents(ctx, side, scope)]
+    if not others:
+        return "softmax"
+    number = ctx.symbols.const(others[0], scope)
+    if isinstance(number, int | float):
+        return "sigmoid" if number == 1 else None
+    named = isinstance(others[0], ast.Name | ast.Attribute | ast.Call | ast.Subscript)
+    return "softmax" if named and _SUMS.search(ctx.str(others[0]).lower()) else None
+
+
+def _logarithm(ctx: Context, exponent: ast.expr, scope: Scope) -> bool:
+    """exp(log_dt), exp(self.logvar), exp(logprobs): a quantity that is kept as its logarithm, and no score."""
     name = last_name(exponent.operand if isinstance(exponent, ast.UnaryOp) else exponent)
-    return name.startswith(("log", "ln_")) and not name.startswith("logit")
+    kept = name.startswith(("log", "ln_")) and not name.startswith("logit")
+    return kept or log_probability(ctx, exponent, scope)
 
 
 def _related(ctx: Context, over: list[ast.expr], under: list[ast.expr], scope: Scope) -> bool:
@@ -94,162 +110,22 @@ def _names(expr: ast.expr) -> set[str]:
     return {n.id for n in walk(expr) if isinstance(n, ast.Name)} - {"torch", "self", "F", "math", "np"}
 
 
-# -- logarithms ------------------------------------------------------------------------------------------------------
-
-
-def _log(ctx: Context, call: ast.Call, scope: Scope) -> Iterator[Finding]:
-    name = last_name(call.func)
-    if name == "normalize":
-        yield from _normalised(ctx, call, scope)
-    if name in ("log1p", "log1p_"):
-        yield from _log1p(ctx, call, scope)
-        return
-    inside = operand(ctx, call, scope, *_LOGS) if name in _LOGS else None
-    if inside is None:
-        return
-    made = probability(ctx, inside, scope)
-    if made is not None:
-        yield _log_of(ctx, call, *made)
-        return
-    found = [x for x in exponents(ctx, inside, scope) if not never_positive(ctx, x, scope)]
-    top = latest(ctx, inside, scope).expr
-    less = isinstance(top, ast.BinOp) and isinstance(top.op, ast.Sub)  # log(exp(x) - 1), the inverse of softplus
-    if found and (less or reduces(ctx, inside, scope)) and not _is_quotient(ctx, inside, scope):
-        added = isinstance(top, ast.BinOp)
-        loose = [x for x in found if not bounded(ctx, x, scope) or (added and _plain_minus(ctx, x, scope))]
-        if loose and not (added and _chosen(ctx, call)):
-            if less and len(found) == 1:
-                yield _inverse_softplus(ctx, call, loose[0])
-            else:
-                yield _overflow(ctx, call, loose[0], softplus=added and len(found) == 1)
-        return
-    if _one_minus_probability(ctx, latest(ctx, inside, scope).expr, scope):
-        yield _log_one_minus(ctx, call)
-
-
-def _plain_minus(ctx: Context, x: ast.expr, scope: Scope) -> bool:
-    """`exp(-score)` of a value that may have either sign."""
-    return isinstance(latest(ctx, x, scope).expr, ast.UnaryOp) and not any(
-        isinstance(n, ast.Call) and last_name(n.func) in ("clamp", "clamp_", "clip", "tanh", "normalize", "sigmoid")
-        for n in walk(x)
-    )
-
-
-def _chosen(ctx: Context, call: ast.Call) -> bool:
-    """torch.where(x > 20, x, log(1 + exp(x)))"""
-    node: ast.AST | None = call
-    while isinstance(node, ast.expr):
-        if isinstance(node, ast.Call) and last_name(node.func) == "where":
-            return True
-        node = ctx.symbols.parent.get(node)
-    return False
-
-
-def _is_quotient(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
-    """log(exp(a) / sum): told at the quotient."""
-    made = latest(ctx, expr, scope).expr
-    return isinstance(made, ast.BinOp) and isinstance(made.op, ast.Div) and bool(exponents(ctx, made.left, scope))
-
-
-def _log1p(ctx: Context, call: ast.Call, scope: Scope) -> Iterator[Finding]:
-    inside = operand(ctx, call, scope, "log1p", "log1p_")
-    if inside is None:
-        return
-    made = latest(ctx, inside, scope).expr
-    exp = operand(ctx, made, scope, "exp", "exp_")
-    if exp is not None and not never_positive(ctx, exp, scope) and not _chosen(ctx, call):
-        if not bounded(ctx, exp, scope) or _plain_minus(ctx, exp, scope):
-            yield _overflow(ctx, call, exp, softplus=True)
-    elif isinstance(made, ast.UnaryOp) and isinstance(made.op, ast.USub) and probability(ctx, made.operand, scope):
-        yield _log_one_minus(ctx, call)
-
-
 def _normalised(ctx: Context, call: ast.Call, scope: Scope) -> Iterator[Finding]:
     """F.normalize(exp(x), p=1) is a softmax."""
-    inside = operand(ctx, call, scope, "normalize")
+    inside = operand(ctx, call, scope, "normalize") if last_name(call.func) == "normalize" else None
     power = next((k.value for k in call.keywords if k.arg == "p"), call.args[1] if len(call.args) > 1 else None)
     if inside is None or ctx.symbols.const(power, scope) not in (1, 1.0):
         return
     exp = operand(ctx, through(ctx, inside, scope), scope, "exp", "exp_")
-    if exp is not None and not bounded(ctx, exp, scope):
+    if exp is not None and not bounded(ctx, exp, scope) and not fixed(ctx, exp, scope):
         x = ctx.str(exp)
         yield ctx.finding(
-            "R11", call, WARNING,
-            f"hand-written softmax of `{x}`: exp overflows from {x} > 11.1 in float16 and > 88.7 in float32, and inf/inf is NaN",
-            f"torch.softmax({x}, dim=-1)",
+            "R11", call, severity(ctx, exp, scope),
+            f"hand-written softmax of `{x}`: exp {overflow(ctx, exp, scope)}, and inf/inf is NaN", f"torch.softmax({x}, dim=-1)",
         )  # fmt: skip
 
 
-def _log_of(ctx: Context, call: ast.Call, kind: str, of: ast.expr) -> Finding:
-    x = ctx.str(of)
-    if kind == "softmax":
-        return ctx.finding(
-            "R11", call, WARNING,
-            "log of a softmax: a probability below 6e-8 (float16) or 1e-45 (float32) is 0 and its log -inf",
-            f"torch.log_softmax({x}, dim=-1)",
-        )  # fmt: skip
-    return ctx.finding(
-        "R11", call, WARNING,
-        f"log of a sigmoid: sigmoid is 0 from {x} < -17 in float16 (-104 in float32), and the log is -inf",
-        f"torch.nn.functional.logsigmoid({x})",
-    )  # fmt: skip
-
-
-def _inverse_softplus(ctx: Context, call: ast.Call, of: ast.expr) -> Finding:
-    x = ctx.str(of)
-    return ctx.finding(
-        "R11", call, WARNING,
-        f"log(exp({x}) - 1) overflows from {x} > 11.1 in float16 and > 88.7 in float32, and its gradient is NaN",
-        f"y + torch.log(-torch.expm1(-y))  # with y = {x}",
-    )  # fmt: skip
-
-
-def _overflow(ctx: Context, call: ast.Call, of: ast.expr, softplus: bool) -> Finding:
-    x = ctx.str(of)
-    if softplus:
-        return ctx.finding(
-            "R11", call, WARNING,
-            f"log(1 + exp({x})) overflows from {x} > 11.1 in float16 and > 88.7 in float32, and its gradient is NaN",
-            f"torch.nn.functional.softplus({x})",
-        )  # fmt: skip
-    return ctx.finding(
-        "R11", call, WARNING,
-        f"log(sum(exp({x}))) overflows from {x} > 11.1 in float16 and > 88.7 in float32",
-        f"torch.logsumexp({x}, dim=-1)",
-    )  # fmt: skip
-
-
-def _log_one_minus(ctx: Context, call: ast.Call) -> Finding:
-    return ctx.finding(
-        "R11", call, WARNING,
-        f"`{ctx.str(call)}`: a probability above 0.9995 rounds to 1 in float16 (above 0.99999997 in float32), and log(0) "
-        "is -inf",
-        "binary_cross_entropy_with_logits(logits, target), or logsigmoid(-logits)",
-    )  # fmt: skip
-
-
-def _one_minus_probability(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
-    if not (isinstance(expr, ast.BinOp) and isinstance(expr.op, ast.Sub)):
-        return False
-    if ctx.symbols.const(expr.left, scope) not in (1, 1.0):
-        return False
-    right = expr.right
-    if probability(ctx, right, scope) is not None:
-        return True
-    refs = ctx.symbols.resolve(right, scope)
-    if any(isinstance(n, ast.Call) and last_name(n.func) in _CLAMPS for r in refs for n in walk(r.expr)):
-        return False
-    # hand-written binary cross-entropy on an argument: log(p) and log(1 - p) of the same p
-    if not isinstance(right, ast.Name) or not any(isinstance(r.expr, ast.Name) for r in refs):
-        return False
-    if any(isinstance(b.value, (ast.Call, ast.BinOp)) for b in ctx.symbols.bindings(right.id, scope)):
-        return False
-    for other in ctx.symbols.calls:
-        if ctx.symbols.scope(other) is scope and last_name(other.func) == "log":
-            inside = operand(ctx, other, scope, "log")
-            if isinstance(inside, ast.Name) and inside.id == right.id:
-                return True
-    return False
+_SUMS = re.compile(r"neg|sum|denom|exp|total|others|rest")
 
 
 RULE = Rule(
@@ -260,7 +136,9 @@ RULE = Rule(
     belief="A hand-written softmax underflows because of the division; dividing by sqrt(head_dim) loses three digits.",
     truth=(
         "exp overflows: from x > 11.09 in float16, x > 88.72 in float32 (CUDA autocast runs exp in float32, so NaN from 89). "
-        "F.softmax is fine at 90. Dividing by sqrt(head_dim) is one rounding; the hazard is the overflow before it "
+        "F.softmax is fine at 90. log(1 - exp(x)) of a log-probability cannot overflow: it is -inf where exp(x) is rounded to 1. "
+        "A file that shows no float16 gets a note only, and so does a value that the code makes float32: the overflow then takes "
+        "float32's range. Constants of a constructor are no matter. Dividing by sqrt(head_dim) is one rounding; the hazard is the overflow before it "
         "(q.k = 73728 is inf)."
     ),
     experiment="Hand-written and built-in softmax at 12 and 90 in float16 and float32; q.k before and after scaling.",
