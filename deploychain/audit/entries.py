@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from deploychain.audit.astnames import Scope, dotted, last_name
+from deploychain.audit.tree import renew
 
 if TYPE_CHECKING:
     from deploychain.audit.symbols import Symbols
@@ -39,6 +40,7 @@ def write_out_entries(symbols: Symbols) -> bool:
         ):
             continue
         call.func = entry
+        renew(call)
         symbols.add_call_site(call)
         changed = True
     return changed

@@ -45,33 +45,26 @@ class Symbols(Index):
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
+        self.kept: list[ast.AST] = []  # nodes made on the way: a cache is by id, which must not be given again
+        self._depth = 0
+        self._steps = self._all_steps = 0
+        self._start()
+        write_out_partials(self)
+        write_out_keywords(self)
+        if write_out_entries(self):
+            self._start()  # calls were changed: what was found out about them before is no longer true
+
+    def _start(self) -> None:
         self._qual_cache: dict[tuple[int, int], str | None] = {}
         self._class_cache: dict[tuple[int, int], Scope | None] = {}
         self._call_site_cache: dict[int, list[ast.Call]] = {}
         self._resolve_cache: dict[tuple[int, int], list[Ref]] = {}
-        self.kept: list[ast.AST] = []  # nodes made on the way: a cache is by id, which must not be given again
-        self._depth = 0
-        self._steps = self._all_steps = 0
         self.configs = Configs(self)
         self.likely = LikelyClasses(self)
         self.registries = Registries(self)
         self.constants = Constants(self)
         self.const = self.constants.value
         self.default = self.constants.default
-        self.identity = Identities(self).of
-        self.decisions = Decisions(self)
-        write_out_partials(self)
-        write_out_keywords(self)
-        if write_out_entries(self):
-            self._forget()
-
-    def _forget(self) -> None:
-        """Calls were changed: what was found out about them before is no longer true."""
-        for cache in (self._qual_cache, self._class_cache, self._call_site_cache, self._resolve_cache):
-            cache.clear()
-        self.registries = Registries(self)
-        self.constants = Constants(self)
-        self.const, self.default = self.constants.value, self.constants.default
         self.identity = Identities(self).of
         self.decisions = Decisions(self)
 

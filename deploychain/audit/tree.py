@@ -29,6 +29,11 @@ def children(node: ast.AST) -> list[ast.AST]:
     return found
 
 
+def renew(node: ast.AST) -> None:
+    """A node was changed: what lies under it is another."""
+    node.__dict__.pop(_KEPT, None)
+
+
 def walk(node: ast.AST) -> Iterator[ast.AST]:
     """A node and all under it, level by level like `ast.walk`."""
     todo = [node]
