@@ -1,4 +1,4 @@
-"""Images that become float16 only where an option asks for it that is off by default."""
+"""What happens only where an option asks for it that is off by default."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from deploychain.audit.images import parameter_default
 
 def only_by_option(ctx: Context, half: ast.AST) -> bool:
     """`if fp16: x = x.half()`, `torch.float16 if fp16 else torch.float32`, with `fp16=False` in the signature."""
-    if _asked_for(ctx, half):
+    if behind_option(ctx, half):
         return True
     if not isinstance(half, ast.Call) or last_name(half.func) == "half":
         return False
@@ -19,27 +19,30 @@ def only_by_option(ctx: Context, half: ast.AST) -> bool:
     given = [*half.args, *(k.value for k in half.keywords if k.arg == "dtype")]
     made = [ref.expr for expr in given for ref in ctx.symbols.resolve(expr, scope)]
     halves = [e for e in made if ctx.symbols.qual(e) in ("torch.float16", "torch.half")]
-    return bool(halves) and all(_asked_for(ctx, e) for e in halves)
+    return bool(halves) and all(behind_option(ctx, e) for e in halves)
 
 
-def _asked_for(ctx: Context, node: ast.AST) -> bool:
+def behind_option(ctx: Context, node: ast.AST) -> bool:
+    """In the branch of an `if` whose condition no call of the file makes true: `if check:` with `check=False`."""
     parent = ctx.symbols.parent.get(node)
     while parent is not None and not isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         if isinstance(parent, ast.If | ast.IfExp):
             body = parent.body if isinstance(parent.body, list) else [parent.body]
-            if node in body and _is_off(ctx, parent.test, ctx.symbols.scope(parent)):
+            if node in body and is_off(ctx, parent.test, ctx.symbols.scope(parent)):
                 return True
         node, parent = parent, ctx.symbols.parent.get(parent)
     return False
 
 
-def _is_off(ctx: Context, test: ast.expr, scope: Scope) -> bool:
+def is_off(ctx: Context, test: ast.expr, scope: Scope) -> bool:
     """A parameter, or an attribute made of one, whose default is False and that no call of the file turns on."""
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
-        return any(_is_off(ctx, value, scope) for value in test.values)
+        return any(is_off(ctx, value, scope) for value in test.values)
+    if isinstance(test, ast.Name | ast.Attribute) and ctx.symbols.const(test, scope) is False:
+        return True
     if isinstance(test, ast.Attribute):  # self.fp16 = fp16
         kept = [b for b in ctx.symbols.bindings(dotted(test) or "", scope) if b.value is not None]
-        return bool(kept) and all(isinstance(b.value, ast.Name) and _is_off(ctx, b.value, b.scope) for b in kept)
+        return bool(kept) and all(isinstance(b.value, ast.Name) and is_off(ctx, b.value, b.scope) for b in kept)
     function = ctx.symbols.parameter_scope(test.id, scope) if isinstance(test, ast.Name) else None
     if function is None or not isinstance(test, ast.Name):
         return False

@@ -9,8 +9,9 @@ from collections import deque
 from collections.abc import Iterator
 
 from deploychain.audit.astnames import Scope, last_name, returns
-from deploychain.audit.context import ERROR, WARNING, Context, Rule
+from deploychain.audit.context import ERROR, NOTE, WARNING, Context, Rule
 from deploychain.audit.finding import Finding
+from deploychain.audit.rules.image_options import behind_option, is_off
 from deploychain.audit.tree import children, walk
 
 _TESTS = frozenset({"isnan", "isinf", "isfinite"})
@@ -27,7 +28,13 @@ _GUARDS = frozenset(
     }
 )
 _SWITCHES = frozenset({"training", "check_finite", "check_nan", "check_numerics", "sanity_check"})
-_EXPORTS = ("torch.onnx", "torch.export", "torch.jit.trace", "torch.jit.script", "torch.compile")
+# What stands for a loss or a measure is no part of the model that is exported.
+_JUDGES = re.compile(r"(Loss(es)?|Criterion|Criteria|Metrics?|Objective|CTC|Evaluator|Scorer)$|Loss[A-Z]|^CTC|Metric")
+# What a tensor is known by without its values.
+_NOT_VALUES = frozenset(
+    {"ndim", "shape", "dtype", "device", "numel", "dim", "size", "is_floating_point", "is_cuda", "requires_grad", "layout",
+     "grad_fn", "is_sparse", "is_contiguous", "stride", "element_size"}
+)  # fmt: skip
 # These follow every branch, and fail on one that depends on the data.
 _STRICT = ("torch.onnx", "torch.export", "torch_tensorrt.", "executorch.", "ai_edge_torch.", "torch._export")
 _TELLS = frozenset(
@@ -39,14 +46,17 @@ _LARGEST = frozenset({"max", "amax", "abs", "aminmax", "norm"})
 
 def check(ctx: Context) -> Iterator[Finding]:
     names = [ctx.symbols.qual(c.func) or "" for c in ctx.symbols.calls]
-    exported = any(n.startswith(_EXPORTS) for n in names)
-    strict = any(n.startswith(_STRICT) for n in names) or ".to_onnx(" in ctx.text
+    traced = bool(ctx.exports) and all(set(e.values("dynamo")) == {False} for e in ctx.exports)
+    strict = (
+        any(n.startswith(_STRICT) for n in names if not (traced and n.startswith("torch.onnx")))
+        or ".to_onnx(" in ctx.text
+    )
     done: set[int] = set()
     looked: dict[int, int] = {}
     for function in ctx.symbols.function_scopes:
         if function.owner is None or not _is_forward(function, function.owner) or not _is_module(ctx, function.owner):
             continue
-        if function.owner.name.endswith(("Loss", "Criterion")) and strict:
+        if _judges(ctx, function.owner):
             continue  # what is exported is the model
         for node, home in _nodes_of_forward(ctx, function):
             test = _probed(ctx, node, strict)
@@ -55,13 +65,17 @@ def check(ctx: Context) -> Iterator[Finding]:
                 or id(node) in done
                 or not _is_probe(ctx, test, home, looked)
                 or _guarded(ctx, node, home.node)
+                or behind_option(ctx, node)
+                or (isinstance(node, ast.If) and is_off(ctx, node.test, home))
             ):
                 continue
             done.add(id(node))
+            repair = _repairs(ctx, node)
             yield ctx.finding(
-                "R18", node, ERROR if exported or strict else WARNING,
-                f"`{ctx.str(test)}` in forward depends on the data: torch.export and the ONNX exporter fail on it, each call waits for the "
-                "GPU, and it misses overflow that only happens in the gradients",
+                "R18", node, ERROR if strict else NOTE if repair else WARNING,
+                f"`{ctx.str(test)}` in forward depends on the data: torch.export and the ONNX exporter fail on it, and each call waits for "
+                f"the GPU{'' if repair else '; and it misses overflow that only happens in the gradients'}",
+                "clamp without asking: where nothing is infinite it changes nothing" if repair else
                 "probe from outside, in debug runs: module.register_forward_hook(lambda m, i, o: print(torch.isfinite(o).all())), or "
                 "deploychain.monitor",
             )  # fmt: skip
@@ -72,6 +86,14 @@ def _is_forward(function: Scope, cls: Scope) -> bool:
     if function.name == "forward":
         return True
     return any(b.value is not None and last_name(b.value) == function.name for b in cls.bindings.get("forward", ()))
+
+
+def _judges(ctx: Context, cls: Scope) -> bool:
+    return any(
+        _JUDGES.search(name)
+        for home in ctx.symbols.bases(cls)
+        for name in (home.name, *(last_name(b) for b in getattr(home.node, "bases", [])))
+    )
 
 
 def _is_module(ctx: Context, cls: Scope) -> bool:
@@ -91,7 +113,8 @@ def _probed(ctx: Context, node: ast.AST, strict: bool) -> ast.expr | None:
     if isinstance(node, ast.Assert):
         return node.test
     if isinstance(node, ast.If):
-        return node.test if strict or _only_tells(node.body) or _raises(node.body) else None
+        found = strict or _only_tells(node.body) or _raises(node.body) or _repairs(ctx, node)
+        return node.test if found else None
     if isinstance(node, ast.IfExp | ast.While):
         return node.test if strict else None
     if isinstance(node, ast.Call) and node.args and ctx.symbols.qual(node.func) == "torch._assert":
@@ -144,6 +167,22 @@ def _only_tells(body: list[ast.stmt]) -> bool:
     )
 
 
+_CLAMPS = frozenset({"clamp", "clip", "clamp_", "nan_to_num", "nan_to_num_", "where", "masked_fill", "masked_fill_"})
+
+
+def _repairs(ctx: Context, node: ast.AST) -> bool:
+    """`if torch.isinf(h).any(): h = torch.clamp(h, ...)`: what clamp would do without a question."""
+    if not isinstance(node, ast.If) or node.orelse or not isinstance(node.test, ast.Call):
+        return False
+    asks = last_name(node.test.func) in ("any", "all") and any(
+        isinstance(n, ast.Call) and last_name(n.func) in _TESTS for n in walk(node.test)
+    )
+    return asks and any(
+        isinstance(s, ast.Assign) and isinstance(s.value, ast.Call) and last_name(s.value.func) in _CLAMPS
+        for s in node.body
+    )
+
+
 def _is_probe(ctx: Context, test: ast.expr, scope: Scope, looked: dict[int, int], depth: int = 4) -> bool:
     """The test asks whether a tensor is finite, itself or through names that were bound to the answer.
 
@@ -159,7 +198,7 @@ def _is_probe(ctx: Context, test: ast.expr, scope: Scope, looked: dict[int, int]
 
 
 def _asks(ctx: Context, test: ast.expr, scope: Scope, looked: dict[int, int], depth: int) -> bool:
-    for node in walk(test):
+    for node in _about_values(test):
         if isinstance(node, ast.Call) and last_name(node.func) in _TESTS:
             name = ctx.symbols.qual(node.func) or ""
             if not name.startswith(("math.", "numpy.")) or _of_a_tensor(node):
@@ -179,6 +218,21 @@ def _asks(ctx: Context, test: ast.expr, scope: Scope, looked: dict[int, int], de
                 if _is_probe(ctx, value, home, looked, depth - 1):
                     return True
     return False
+
+
+def _about_values(test: ast.expr) -> Iterator[ast.AST]:
+    """The nodes of a test, less those that ask for a rank, a shape, a type, or whether there is something at all."""
+    stack: list[ast.AST] = [test]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.Attribute) and node.attr in _NOT_VALUES:
+            continue
+        if isinstance(node, ast.Call) and last_name(node.func) in ("len", "isinstance", "hasattr", "type", "callable"):
+            continue
+        if isinstance(node, ast.Compare) and all(isinstance(o, ast.Is | ast.IsNot) for o in node.ops):
+            continue
+        yield node
+        stack += children(node)
 
 
 def _answers(value: ast.expr) -> bool:
@@ -235,6 +289,10 @@ def _guarded(ctx: Context, node: ast.AST, function: ast.AST) -> bool:
 
 def _switches(test: ast.expr) -> bool:
     """The test asks whether the model is being exported, or for a debug switch."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        first = test.values[0]  # `h.dtype == torch.float16 and torch.isinf(h).any()`: known without the data
+        if isinstance(first, ast.Compare) and isinstance(first.left, ast.Attribute) and first.left.attr == "dtype":
+            return True
     for inner in walk(test):
         name = last_name(inner) if isinstance(inner, ast.Attribute | ast.Name) else ""
         if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
