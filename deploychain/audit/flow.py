@@ -25,8 +25,9 @@ from deploychain.audit.conditions import (
     written_out,
 )
 from deploychain.audit.dispatch import Dispatch, Frame, variants
-from deploychain.audit.events import EventReader, given_names
+from deploychain.audit.events import EventReader
 from deploychain.audit.hooks import HookLists, unordered, unscales
+from deploychain.audit.object_keys import given_names
 from deploychain.audit.paths import Graph, Guard, Node
 from deploychain.audit.symbols import Symbols
 from deploychain.audit.training_functions import TrainingFunctions

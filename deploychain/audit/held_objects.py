@@ -74,7 +74,7 @@ class HeldObjects:
     def _here(self, value: ast.expr, home: Scope, *, own: bool) -> ast.expr | None:
         """The object as this function or class names it: `optimizer` of `__init__` is `self.optimizer`."""
         text = dotted(value)
-        if text is None or not own or text.startswith("self."):
+        if text is None or not own or text == "self" or text.startswith("self."):
             return value if text is not None else None
         cls = self.symbols.class_of(home)
         for name, bindings in cls.bindings.items() if cls is not None else ():

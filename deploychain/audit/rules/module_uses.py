@@ -162,22 +162,16 @@ def _returned_at(ctx: Context, cls: Scope, forward: Scope, part: str) -> int | s
         for n in walk(cls.node)
         if isinstance(n, ast.Attribute) and dotted(n) == f"self.{part}" and isinstance(n.ctx, ast.Load)
     ]
-    results = returns(forward)
-    if len(mentions) != 1 or len(results) != 1:
-        return None
-    result = results[0]
-    if isinstance(result, ast.Tuple):
-        entries: dict[int | str, ast.expr] = dict(enumerate(result.elts))
-    elif isinstance(result, ast.Dict):
-        entries = {k.value: v for k, v in zip(result.keys, result.values, strict=True)
-                   if isinstance(k, ast.Constant) and isinstance(k.value, str)}  # fmt: skip
-    else:
+    results = [_entries(r) for r in returns(forward)]
+    if len(mentions) != 1 or not results or not all(results):
         return None
     node: ast.AST = mentions[0]
     while node is not forward.node:
-        for place, entry in entries.items():
-            if node is entry:
-                return place
+        for result in results:
+            for place, entry in result.items():
+                if node is entry:
+                    others = [r[place] for r in results if r is not result and place in r]
+                    return place if all(isinstance(o, ast.Constant) for o in others) else None
         parent = ctx.symbols.parent.get(node)
         if isinstance(parent, ast.Assign):
             name = dotted(parent.targets[0])
@@ -194,3 +188,13 @@ def _returned_at(ctx: Context, cls: Scope, forward: Scope, part: str) -> int | s
             return None
         node = parent
     return None
+
+
+def _entries(result: ast.expr) -> dict[int | str, ast.expr]:
+    """The parts of a tuple or dictionary that is returned."""
+    if isinstance(result, ast.Tuple):
+        return dict(enumerate(result.elts))
+    if not isinstance(result, ast.Dict):
+        return {}
+    keys = [k.value if isinstance(k, ast.Constant) else None for k in result.keys]
+    return {k: v for k, v in zip(keys, result.values, strict=True) if isinstance(k, str)}

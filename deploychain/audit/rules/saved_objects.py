@@ -75,20 +75,55 @@ def _gone_through(ctx: Context, loop: Binding, *, of_keys: bool) -> set[str]:
     found: set[str] = set()
     for ref in ctx.symbols.resolve(source, loop.scope) if source is not None else ():
         inside = ref.expr
-        if isinstance(inside, ast.Dict) and inside.keys and None not in inside.keys:
+        if isinstance(inside, ast.Dict) and None not in inside.keys:  # also an empty one that is filled later
             found |= {str(k.value) if isinstance(k, ast.Constant) else ANY for k in inside.keys}
             if not of_keys:
                 found |= {own_name(dotted(v) or "") for v in inside.values} - {""}
+            found |= _put_in(ctx, source, loop.scope)
         elif isinstance(inside, ast.List | ast.Tuple | ast.Set) and not pairs:
             found |= {str(e.value) if isinstance(e, ast.Constant) else own_name(dotted(e) or ANY) for e in inside.elts}
         else:
-            found.add(ANY)
-    for test in loop.node.ifs if isinstance(loop.node, ast.comprehension) else ():
-        found = _passed(ctx, test, loop.scope, found or {ANY})
+            callers = ctx.symbols.configs.callers(inside, ref.scope)  # `self.parts = parts` of `**parts`
+            found |= _keywords(callers) if callers else _attributes(ctx, inside, ref.scope)
+    node = loop.node
+    tests = [(t, True) for t in node.ifs] if isinstance(node, ast.comprehension) else []
+    if isinstance(node, ast.For):  # `if name in SKIP: continue`
+        tests = [(s.test, False) for s in node.body if isinstance(s, ast.If) and isinstance(s.body[0], ast.Continue)]
+    for test, holds in tests:
+        found = _passed(ctx, test, loop.scope, found or {ANY}, holds=holds)
     return found or {ANY}
 
 
-def _passed(ctx: Context, test: ast.expr, scope: Scope, names: set[str]) -> set[str]:
+def _keywords(calls: list[ast.Call]) -> set[str]:
+    given = [k for c in calls for k in c.keywords]
+    return {ANY if k.arg is None else k.arg for k in given} | {own_name(dotted(k.value) or "") for k in given} - {""}
+
+
+def _attributes(ctx: Context, expr: ast.expr, scope: Scope) -> set[str]:
+    """`vars(self)`, `self.__dict__`: what the methods of the class set."""
+    if ast.unparse(expr) not in ("vars(self)", "self.__dict__"):
+        return {ANY}
+    found = {n for base in ctx.symbols.bases(ctx.symbols.class_of(scope)) for n in base.bindings}
+    return {n.removeprefix("self.") for n in found if n.startswith("self.")} or {ANY}
+
+
+def _put_in(ctx: Context, table: ast.expr | None, scope: Scope) -> set[str]:
+    """`self.objects[name] = obj`, with the names that the calls of that method give."""
+    text = dotted(table) if table is not None else None
+    found: set[str] = set()
+    for node in ctx.symbols.nodes(ast.Assign):
+        target = node.targets[0]
+        if not isinstance(target, ast.Subscript) or text is None or dotted(target.value) != text:
+            continue
+        where = ctx.symbols.scope(node)
+        keys = [r.expr for r in ctx.symbols.resolve(target.slice, where)]
+        found |= {k.value if isinstance(k, ast.Constant) and isinstance(k.value, str) else ANY for k in keys}
+        values = [r.expr for r in ctx.symbols.resolve(node.value, where)]
+        found |= {own_name(dotted(v) or "") for v in values} - {""}
+    return found
+
+
+def _passed(ctx: Context, test: ast.expr, scope: Scope, names: set[str], *, holds: bool) -> set[str]:
     """`if k in ("model", "optimizer")`, `if k != "scaler"`"""
     if not isinstance(test, ast.Compare) or len(test.ops) != 1:
         return names
@@ -96,6 +131,6 @@ def _passed(ctx: Context, test: ast.expr, scope: Scope, names: set[str]) -> set[
     asked = {g for g in (given if isinstance(given, list) else [given]) if isinstance(g, str)}
     if not asked:
         return names
-    if isinstance(test.ops[0], ast.In | ast.Eq):
-        return asked
-    return names - asked if isinstance(test.ops[0], ast.NotIn | ast.NotEq) else names
+    if not isinstance(test.ops[0], ast.In | ast.Eq | ast.NotIn | ast.NotEq):
+        return names
+    return asked if isinstance(test.ops[0], ast.In | ast.Eq) is holds else names - asked

@@ -92,8 +92,14 @@ def _iterated(ctx: Context, expr: ast.expr, scope: Scope) -> str:
     refs = [
         r for b in bindings if b.loop and b.value is not None for r in ctx.symbols.resolve(_unwrapped(b.value), b.scope)
     ]
-    # what a parameter (`**objects`) holds is not known: any of it may be the scaler
-    return " ".join(ast.unparse(r.expr) if not isinstance(r.expr, ast.Name) else "scaler" for r in refs).lower()
+    # what a parameter holds is not known, unless its calls say it (`**objects`): any of it may be the scaler
+    texts: list[str] = []
+    for ref in refs:
+        given = [k for c in ctx.symbols.configs.callers(ref.expr, ref.scope) or () for k in c.keywords]
+        shown = bool(given) and all(k.arg for k in given)
+        unknown = "scaler" if isinstance(ref.expr, ast.Name) else ast.unparse(ref.expr)
+        texts.append(" ".join(ast.unparse(k) for k in given) if shown else unknown)
+    return " ".join(texts).lower()
 
 
 def _unwrapped(value: ast.expr) -> ast.expr:
