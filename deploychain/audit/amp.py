@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace
 
 from deploychain.audit.astnames import Ref, Scope, dotted, keyword, last_name, leaf
+from deploychain.audit.contexts import entered, parameter_given, told
 from deploychain.audit.elements import elements
 from deploychain.audit.frameworks import Frameworks, Region
 from deploychain.audit.symbols import Symbols
@@ -214,7 +216,7 @@ class Amp:
         """The autocast region that a with-item or decorator opens, or None. The strictest of several candidates."""
         found: list[Region] = []
         other = False
-        for ref in self.symbols.resolve(expr, scope):
+        for ref in self.symbols.resolve(entered(self.symbols, expr, scope), scope):
             made = self._region_of(ref.expr, ref.scope)
             inside = [] if made is not None else self._yielding(ref.expr, ref.scope)
             found += inside if made is None else [made]
@@ -231,13 +233,8 @@ class Amp:
 
     def _yielding(self, expr: ast.expr, scope: Scope) -> list[Region]:
         """The regions around the `yield` of a context manager that is written as a generator in this file."""
-        function = self.symbols.local_function(expr.func, scope) if isinstance(expr, ast.Call) else None
-        if function is None or not any(
-            last_name(d) in ("contextmanager", "asynccontextmanager")
-            for d in getattr(function.node, "decorator_list", [])
-        ):
-            return []
-        if function in self._inside:
+        function = self._manager(expr, scope)
+        if function is None or function in self._inside:
             return []
         self._inside.append(function)
         found = [
@@ -248,7 +245,20 @@ class Amp:
             if (made := self.region(item.context_expr, function)) is not None
         ]
         self._inside.pop()
-        return found
+        return [self._switched(made, expr, function, scope) for made in found]
+
+    def _manager(self, expr: ast.expr, scope: Scope) -> Scope | None:
+        """The function of this file that a call makes a context manager of."""
+        function = self.symbols.local_function(expr.func, scope) if isinstance(expr, ast.Call) else None
+        decorators = getattr(function.node, "decorator_list", []) if function is not None else []
+        return function if any(last_name(d) in ("contextmanager", "asynccontextmanager") for d in decorators) else None
+
+    def _switched(self, made: Region, expr: ast.expr, function: Scope, scope: Scope) -> Region:
+        """`maybe_autocast(False)`, whose parameter is the `enabled` of the region inside."""
+        if made.enabled is not None or not isinstance(made.node, ast.Call) or not isinstance(expr, ast.Call):
+            return made
+        given = parameter_given(self.symbols, expr, function, keyword(made.node, "enabled"))
+        return replace(made, enabled=self.truth(given, scope)) if given is not None else made
 
     def _region_of(self, expr: ast.expr, scope: Scope) -> Region | None:
         if not isinstance(expr, ast.Call):
@@ -266,11 +276,13 @@ class Amp:
             base = self.framework.kind(call.func.value, scope)
             if base:
                 return self.framework.region(base, expr)
-            return Region("?", "?", None, expr)
+            return self._own(call, scope)
         if name is not None and name.rpartition(".")[2] == "autocast":
-            return Region("?", "?", None, expr)  # a project's own alias of it
+            return self._own(call, scope)  # a project's own alias of it
         text = dotted(call.func)
         if text and "autocast" in text.rpartition(".")[2].lower() and name is None:
+            if self._manager(call, scope) is not None:
+                return None  # told by what it opens
             for ref in self.symbols.resolve(call.func, scope):
                 if isinstance(ref.expr, ast.Call):
                     inner = _without_partial(ref.expr)
@@ -284,8 +296,14 @@ class Amp:
                             made = self._autocast(inner, target, ref.scope, skip=1)
                             several = len(self.symbols.bindings(text, scope)) > 1
                             return Region(made.device, made.dtype, None if several else made.enabled, expr)
-            return Region("?", "?", None, expr)
+            return self._own(call, scope)
         return None
+
+    def _own(self, call: ast.Call, scope: Scope) -> Region:
+        """A region that a helper opens which is not shown: off where it is told so."""
+        switch = told(call)
+        off = switch is not None and self.truth(switch, scope) is False
+        return Region("?", "?", False if off else None, call)
 
     def _autocast(self, call: ast.Call, name: str, scope: Scope, skip: int = 0) -> Region:
         args = call.args[skip:]

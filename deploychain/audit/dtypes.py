@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from deploychain.audit.astnames import Scope, dotted, keyword, last_name, strip_module_calls
+from deploychain.audit.contexts import entered
 from deploychain.audit.exprtypes import ExpressionTypes
 from deploychain.audit.frameworks import Region
 from deploychain.audit.symbols import Symbols
@@ -190,7 +191,7 @@ class DtypeWalk(ExpressionTypes):
             made = self.amp.region(item.context_expr, self._scope)
             if made is not None:
                 self._region = self._with_own_dtype(made)
-            elif _is_no_grad(item.context_expr, self.symbols):
+            elif _is_no_grad(entered(self.symbols, item.context_expr, self._scope), self.symbols):
                 self._no_grad = True
         self._body(s.body)
         self._region, self._no_grad = kept, no_grad

@@ -18,8 +18,9 @@ PLANTED = Path(__file__).parents[2] / "audit_set" / "planted"
 # file, severity, what the line holds, what the fix holds
 CASES = [
     ("r01_loss_after_block", "warning", "loss = criterion(logits, targets)", "criterion(logits.float(), targets)"),
-    ("r01_label_smoothing", "error", "label_smoothing=0.1", "pred.float()"),
-    ("r01_reduction_sum_alias", "error", "total = loss_layer(", ".float()"),
+    ("r01_label_smoothing", "warning", "label_smoothing=0.1", "pred.float()"),
+    ("r01_reduction_sum_alias", "warning", "total = loss_layer(", ".float()"),
+    ("r01_bf16_label_smoothing", "warning", "label_smoothing=0.1", "logits.float()"),
     ("r02_plain_backward", "error", "loss.backward()", "scaler.scale(loss).backward()"),
     ("r02_method_attribute", "error", "objective.backward()", "self.scaler.scale(objective).backward()"),
     ("r02_accelerate", "error", "loss.backward()", "accelerator.backward(loss)"),
