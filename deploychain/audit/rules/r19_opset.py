@@ -7,10 +7,11 @@ import ast
 import re
 from collections.abc import Iterator
 
-from deploychain.audit.astnames import Scope
-from deploychain.audit.context import ERROR, NOTE, WARNING, Context, Rule
+from deploychain.audit.astnames import Scope, argument, last_name
+from deploychain.audit.context import NOTE, WARNING, Context, Rule
 from deploychain.audit.exports import Export
 from deploychain.audit.finding import Finding
+from deploychain.audit.tree import walk
 
 DYNAMO_LOWEST = 18
 _CHECKS = re.compile(r"opset_import|checker\.check_model|InferenceSession|convert_version|onnx\.load")
@@ -117,10 +118,72 @@ def _relabelled(ctx: Context) -> Iterator[Finding]:
     for node in ctx.symbols.nodes(ast.Assign):
         for target in node.targets:
             if isinstance(target, ast.Attribute) and target.attr == "version" and _of_a_file(ctx, target.value):
-                yield _label(ctx, node)
-    for node in ctx.symbols.nodes(ast.Delete):
-        if any("opset_import" in ast.unparse(t) for t in node.targets):
-            yield _label(ctx, node)
+                scope = ctx.symbols.scope(node)
+                if not _of_a_label(ctx, node.value, scope) and not _rewrites(ctx, scope):
+                    yield _label(ctx, node)
+    for deleted in ctx.symbols.nodes(ast.Delete):
+        if any("opset_import" in ast.unparse(t) for t in deleted.targets):
+            scope = ctx.symbols.scope(deleted)
+            if any(_is_given(ctx, e, scope) for e in _new_numbers(ctx, scope)) and not _rewrites(ctx, scope):
+                yield _label(ctx, deleted)
+
+
+def _new_numbers(ctx: Context, scope: Scope) -> Iterator[ast.expr]:
+    """The versions that a function makes labels of: `make_opsetid("", 13)`, `make_operatorsetid(domain, version)`."""
+    for call, where in ctx.calls_named("make_opsetid", "make_operatorsetid", "OperatorSetIdProto"):
+        if where is scope or where.parent is scope:
+            number = argument(call, 1, "version")
+            if number is not None:
+                yield number
+
+
+def _is_given(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
+    """A number that is written in the file, or that the function is given."""
+    return isinstance(ctx.symbols.const(expr, scope), int) or (
+        isinstance(expr, ast.Name) and expr.id in scope.parameters
+    )
+
+
+def _of_a_label(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
+    """The number is one that a model has already: its own, or that of one that it is merged with."""
+    seen = [expr, *(r.expr for n in walk(expr) if isinstance(n, ast.Name) for r in ctx.symbols.resolve(n, scope))]
+    return any("opset_import" in ast.unparse(e) or ".version" in ast.unparse(e) for e in seen)
+
+
+_OF_NODES = re.compile(r"\b(nodes?|attrs?|attributes?|inputs?|outputs?)(\[[^\]]*\])?$")
+_CHANGES = frozenset({"pop", "remove", "insert", "append", "extend", "CopyFrom", "clear", "MergeFrom"})
+
+
+def _rewrites(ctx: Context, scope: Scope) -> bool:
+    """The function, one that it calls, or one that calls it changes the operators as well."""
+    near = {scope, *(ctx.symbols.scope(c) for c in ctx.symbols.call_sites(scope))}
+    for call in ctx.symbols.calls:
+        if ctx.symbols.scope(call) in near:
+            called = ctx.symbols.local_function(call.func, ctx.symbols.scope(call))
+            near |= {called} if called is not None else set()
+    return any(_changes_nodes(n) for s in near for n in _own(ctx, s))
+
+
+def _own(ctx: Context, scope: Scope) -> Iterator[ast.AST]:
+    return (n for n in ctx.symbols.nodes(ast.Call, ast.Assign, ast.Delete) if ctx.symbols.scope(n) is scope)
+
+
+def _changes_nodes(node: ast.AST) -> bool:
+    if isinstance(node, ast.Call):
+        if last_name(node.func) in ("make_node", "convert_version"):
+            return True
+        func = node.func
+        return (
+            isinstance(func, ast.Attribute)
+            and func.attr in _CHANGES
+            and bool(_OF_NODES.search(ast.unparse(func.value)))
+        )
+    targets = node.targets if isinstance(node, ast.Assign | ast.Delete) else []
+    return any(
+        (isinstance(t, ast.Attribute) and t.attr in ("op_type", "op", "attrs", "inputs"))
+        or (isinstance(t, ast.Subscript) and bool(_OF_NODES.search(ast.unparse(t.value))))
+        for t in targets
+    )
 
 
 def _of_a_file(ctx: Context, holder: ast.expr) -> bool:
@@ -136,9 +199,9 @@ def _of_a_file(ctx: Context, holder: ast.expr) -> bool:
 
 def _label(ctx: Context, node: ast.AST) -> Finding:
     return ctx.finding(
-        "R19", node, ERROR,
+        "R19", node, WARNING,
         "only the label of the opset is changed: the operators stay those of the opset that the file was written in, so it is invalid "
-        "or means something else (ReduceMean-18 takes its axes as an input, Split-18 has num_outputs)",
+        "or means something else where one has changed since (ReduceMean-18 takes its axes as an input, Split-18 has num_outputs)",
         "onnx.version_converter.convert_version(model, 17), then onnx.checker.check_model(model, full_check=True)",
     )  # fmt: skip
 
