@@ -7,10 +7,13 @@ import re
 
 from deploychain.audit.astnames import Scope, keyword, last_name
 from deploychain.audit.context import Context
+from deploychain.audit.tree import walk
 
 _LOADERS = re.compile(
     r"^(load_state_dict|from_pretrained|load_model|load_checkpoint|load_weights|load_from_checkpoint|load_pretrained\w*)$"
 )
+# Functions that make a network: what is loaded elsewhere in the class comes after them.
+_BUILDS = re.compile(r"^_*(get_model|get_net\w*|build\w*|create\w*|make\w*|construct\w*|init\w*|reset\w*|__init__)$")
 _WHOLE = frozenset({"torch.hub.load", "torch.jit.load", "safetensors.torch.load_model"})
 
 
@@ -29,20 +32,38 @@ def loaded_before(ctx: Context, node: ast.stmt | ast.expr, scope: Scope, depth: 
     """Weights were loaded before this runs: in its function, in one that calls it, or in a method of its class."""
     for call in ctx.symbols.calls:
         earlier = ctx.symbols.scope(call) is scope and call.lineno <= node.lineno and call is not node
-        if earlier and (loads(ctx, call) or _inside(ctx, call, 2)):
+        if earlier and (loads(ctx, call) or _inside(ctx, call, 2)) and _leads_to(ctx, call, node):
             return True
     if isinstance(scope.node, ast.Lambda) and depth and scope.parent is not None:
         return loaded_before(ctx, scope.node, scope.parent, depth - 1)
     if not isinstance(scope.node, ast.FunctionDef | ast.AsyncFunctionDef) or not depth:
         return False
-    if scope.owner is not None and scope.name not in ("__init__", "forward"):
-        for call in ctx.symbols.calls:
-            where = ctx.symbols.scope(call)
-            if where.owner is scope.owner and where is not scope and loads(ctx, call):
-                return True
     sites: list[ast.Call] = list(ctx.symbols.call_sites(scope))
     sites += [c for c, _ in ctx.calls_named("apply") if c.args and _runs(ctx, c.args[0], scope)]
+    if scope.owner is not None and scope.name != "forward" and not _BUILDS.match(scope.name):
+        later = not sites or any(ctx.symbols.scope(site).name != "__init__" for site in sites)
+        for call in ctx.symbols.calls if later else ():
+            where = ctx.symbols.scope(call)
+            if where.owner is not scope.owner or where is scope or not loads(ctx, call):
+                continue
+            if not any(ctx.symbols.scope(site) is scope for site in ctx.symbols.call_sites(where)):  # (judged above)
+                return True
     return any(loaded_before(ctx, site, ctx.symbols.scope(site), depth - 1) for site in sites[:6])
+
+
+def _leads_to(ctx: Context, earlier: ast.AST, later: ast.AST) -> bool:
+    """The two may run one after the other: not in different arms of an `if`, and no `return` behind the first."""
+    child, parent = earlier, ctx.symbols.parent.get(earlier)
+    while parent is not None and not isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module):
+        if isinstance(parent, ast.If) and child is not parent.test:
+            arm, other = (parent.body, parent.orelse) if child in parent.body else (parent.orelse, parent.body)
+            inside = any(n is later for s in arm for n in walk(s))
+            if any(n is later for s in other for n in walk(s)):
+                return False
+            if not inside and isinstance(arm[-1], ast.Return | ast.Raise):
+                return False
+        child, parent = parent, ctx.symbols.parent.get(parent)
+    return True
 
 
 def _runs(ctx: Context, applied: ast.expr, function: Scope) -> bool:

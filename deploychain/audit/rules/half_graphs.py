@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -12,6 +13,7 @@ from deploychain.audit.context import WARNING, Context
 from deploychain.audit.finding import Finding
 from deploychain.audit.rules.calibration_data import made_up
 from deploychain.audit.tables import keys
+from deploychain.audit.tensorrt import Words
 from deploychain.audit.tree import walk
 
 _CONVERTERS = frozenset(
@@ -136,7 +138,12 @@ def _command_lines(ctx: Context) -> Iterator[Finding]:
     yield from _calibrated(ctx)
     for piece in lines.pieces:
         command = lines.text(piece.root)
-        if "modelopt.onnx.autocast" in piece.words and not data and "bf16" not in command:
+        if (
+            "modelopt.onnx.autocast" in piece.words
+            and not data
+            and "bf16" not in command
+            and _is_run(ctx, piece, command)
+        ):
             yield ctx.finding(
                 "R22",
                 piece.node,
@@ -149,6 +156,33 @@ def _command_lines(ctx: Context) -> Iterator[Finding]:
             and any(p.option("float16") for p in lines.having("float16"))
         ):  # polygraphy convert
             yield ctx.finding("R22", piece.node, WARNING, _WHOLE, _RANGES)
+
+
+def _is_run(ctx: Context, piece: Words, command: str) -> bool:
+    """`python -m modelopt.onnx.autocast`, `runpy.run_module(...)`: the name of a logger or of a lazy import is not."""
+    if "-m modelopt.onnx.autocast" in command:
+        return True
+    parent = ctx.symbols.parent.get(piece.root)
+    if isinstance(parent, ast.Call) and last_name(parent.func) == "run_module":
+        return True
+    names = {t.id for t in parent.targets if isinstance(t, ast.Name)} if isinstance(parent, ast.Assign) else set()
+    return any(n.id in names and _after_m(ctx, n) for n in ctx.symbols.nodes(ast.Name)) if names else False
+
+
+def _after_m(ctx: Context, name: ast.Name) -> bool:
+    """`["python", "-m", MODULE]`, `f"python -m {MODULE}"`, `run_module(MODULE)`."""
+    parent = ctx.symbols.parent.get(name)
+    if isinstance(parent, ast.Call):
+        return last_name(parent.func) == "run_module"
+    if isinstance(parent, ast.FormattedValue):
+        above = ctx.symbols.parent.get(parent)
+        before = [v for v in getattr(above, "values", []) if v is parent or isinstance(v, ast.Constant)]
+        index = before.index(parent) if parent in before else 0
+        return index > 0 and str(getattr(before[index - 1], "value", "")).rstrip().endswith("-m")
+    elements = parent.elts if isinstance(parent, ast.List | ast.Tuple) else []
+    return any(
+        a is not name and getattr(a, "value", None) == "-m" and b is name for a, b in itertools.pairwise(elements)
+    )
 
 
 def _calibrated(ctx: Context) -> Iterator[Finding]:
@@ -173,8 +207,46 @@ def _one_by_one(ctx: Context) -> Iterator[Finding]:
         for ref in ctx.symbols.resolve(call.args[0], scope) if call.args else ():
             cast = ref.expr
             half = isinstance(cast, ast.Call) and last_name(cast.func) == "astype" and "float16" in ast.unparse(cast)
-            if half:
+            if half and _of_all(ctx, call, scope):
                 yield ctx.finding("R22", call, WARNING, _WHOLE, _RANGES)
+
+
+def _of_all(ctx: Context, node: ast.expr, scope: Scope, depth: int = 2) -> bool:
+    """Over all initializers, in the loop itself or in a function that it calls; not of one, or of some by their names."""
+    child: ast.AST = node
+    parent = ctx.symbols.parent.get(node)
+    while parent is not None and not isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module):
+        if isinstance(parent, ast.If) and child is not parent.test and _picks(parent.test, child in parent.body):
+            return False
+        loop = isinstance(parent, ast.For) and _initializers(ctx, parent.iter)
+        if loop and not any(isinstance(s, ast.If) and _skips(s) for s in parent.body):  # type: ignore[attr-defined]
+            return True
+        if isinstance(parent, ast.ListComp | ast.GeneratorExp | ast.DictComp):
+            over = parent.generators[0]
+            return _initializers(ctx, over.iter) and not any(_picks(test, True) for test in over.ifs)
+        child, parent = parent, ctx.symbols.parent.get(parent)
+    sites = ctx.symbols.call_sites(scope) if depth and isinstance(scope.node, ast.FunctionDef) else []
+    return any(_of_all(ctx, site, ctx.symbols.scope(site), depth - 1) for site in sites[:6])
+
+
+def _initializers(ctx: Context, expr: ast.expr) -> bool:
+    """`graph.initializer`, a name for it, `enumerate(...)`, `list(...)` and the items of a table of them."""
+    held = [r.expr for n in walk(expr) if isinstance(n, ast.Name) for r in ctx.symbols.resolve(n, ctx.symbols.scope(n))]
+    chosen = (t for e in held for g in getattr(e, "generators", ()) for t in g.ifs)
+    return any("initializer" in ctx.str(e) for e in (expr, *held)) and not any(_picks(t, True) for t in chosen)
+
+
+def _picks(test: ast.expr, holds: bool) -> bool:
+    """`init.name == scale`, `init.name in names`: a few of them."""
+    wanted = (ast.Eq, ast.In) if holds else (ast.NotEq, ast.NotIn)
+    return any(
+        isinstance(n, ast.Compare) and isinstance(n.ops[0], wanted) and last_name(n.left) == "name" for n in walk(test)
+    )
+
+
+def _skips(test: ast.If) -> bool:
+    """`if init.name != scale: continue`"""
+    return isinstance(test.body[-1], ast.Continue) and _picks(test.test, False)
 
 
 def _passes(ctx: Context) -> Iterator[Finding]:

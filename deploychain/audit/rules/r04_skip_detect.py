@@ -18,6 +18,8 @@ def check(ctx: Context) -> Iterator[Finding]:
     for call, scope in ctx.calls_named("step"):
         if not (isinstance(call.func, ast.Attribute) and call.args and ctx.amp.is_scaler(call.func.value, scope)):
             continue
+        if _own_class(ctx, call.func.value, scope):
+            continue
         use = _use(ctx, call, scope, 7)
         if use is None:
             continue
@@ -30,6 +32,20 @@ def check(ctx: Context) -> Iterator[Finding]:
             f"skipped = {scaler}.get_scale() < before  # get_scale() waits for the GPU: not on every step",
         )  # fmt: skip
     yield from _before_update(ctx)
+
+
+def _own_class(ctx: Context, scaler: ast.expr, scope: Scope) -> bool:
+    """A GradScaler of another package, by construction or annotation: nobody knows what its step returns."""
+    for ref in ctx.symbols.resolve(scaler, scope):
+        made: ast.AST | None = ref.expr.func if isinstance(ref.expr, ast.Call) else None
+        if isinstance(ref.expr, ast.Name):
+            function = ctx.symbols.parameter_scope(ref.expr.id, ref.scope)
+            made = function.annotations.get(ref.expr.id) if function is not None else None
+        for node in walk(made) if made is not None else ():
+            name = ctx.symbols.qual(node, ref.scope) if isinstance(node, ast.Name | ast.Attribute) else None
+            if name is not None and name.endswith("Scaler"):
+                return not name.startswith(("torch", "fairscale."))
+    return False
 
 
 def _before_update(ctx: Context) -> Iterator[Finding]:
