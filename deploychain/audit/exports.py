@@ -169,7 +169,10 @@ class Export:
                 default = self.symbols.default(call.args[0].id, scope)
                 cls = self.symbols.instance_class(default, scope) if default is not None else None
             return cls is not None
-        return name in ("dict", "OrderedDict")
+        rest = [Ref(k.value, scope) for k in call.keywords if k.arg is None]  # of a caller that is not shown
+        return name in ("dict", "OrderedDict") and all(
+            isinstance(r.expr, ast.Dict | ast.Call) for whole in rest for r in self._tables(whole)
+        )
 
 
 def exports(symbols: Symbols) -> Iterator[Export]:

@@ -211,10 +211,14 @@ def _made(symbols: Symbols, call: ast.Call, scope: Scope, depth: int) -> tuple[l
     return found, known
 
 
-def value_of(symbols: Symbols, expr: ast.expr, key: str, scope: Scope) -> list[Ref]:
+def value_of(symbols: Symbols, expr: ast.expr, key: str, scope: Scope, depth: int = 3) -> list[Ref]:
     """Every expression that may be under a key of a dictionary that is put together step by step."""
     found = symbols.configs.values(expr, key, scope, 5, frozenset())
     names = _names(symbols, expr, scope)
+    for ref in symbols.resolve(expr, scope) if not found and depth else ():  # `dict(opset_version=17, **rest)`
+        if isinstance(ref.expr, ast.Call) and last_name(ref.expr.func) == "dict":
+            for rest in (k.value for k in ref.expr.keywords if k.arg is None):
+                found += value_of(symbols, rest, key, ref.scope, depth - 1)
     for stored, value in _stored(symbols, names):
         if isinstance(stored, ast.Constant) and stored.value == key:
             found += symbols.resolve(value, symbols.scope(value))
@@ -256,9 +260,20 @@ def _names(symbols: Symbols, expr: ast.expr, scope: Scope, depth: int = 4) -> li
         for binding in symbols.bindings(text, scope):
             if binding.value is not None and binding.place is None and not binding.loop:
                 found += _names(symbols, binding.value, binding.scope, depth - 1)
+            elif isinstance(binding.value, ast.Call) and binding.place is not None and not binding.loop:
+                found += _of_several(symbols, binding.value, binding.place, binding.scope, depth - 1)
         if isinstance(expr, ast.Name):
             found += _handed_on(symbols, text, scope)
     return found
+
+
+def _of_several(symbols: Symbols, call: ast.Call, place: int, scope: Scope, depth: int) -> Iterator[Named]:
+    """`values, names = make_inputs(...)`: the names in the function that returns both."""
+    function = symbols.local_function(call.func, scope)
+    for value in returns(function) if function is not None and depth > 0 else ():
+        assert function is not None
+        if isinstance(value, ast.Tuple) and place < len(value.elts):
+            yield from _names(symbols, value.elts[place], function, depth - 1)
 
 
 def _handed_on(symbols: Symbols, name: str, scope: Scope) -> Iterator[Named]:

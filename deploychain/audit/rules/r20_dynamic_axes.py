@@ -4,15 +4,22 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
-from deploychain.audit.astnames import Ref, strip_module_calls
-from deploychain.audit.context import ERROR, Context, Rule
+from deploychain.audit.astnames import Ref, argument_for, strip_module_calls
+from deploychain.audit.context import ERROR, WARNING, Context, Rule
 from deploychain.audit.exports import Export
-from deploychain.audit.finding import Finding
+from deploychain.audit.finding import Finding, Severity
 from deploychain.audit.tables import keys, strings
 
 _NAMES = 'input_names=["x"], output_names=["y"], dynamic_axes={"x": {0: "batch"}, "y": {0: "batch"}}'
+
+
+_OUTPUT = re.compile(
+    r"out|logit|pred|score|prob|label|box|mask|embed|class|result|depth|feat|hidden|^y|mel|wav|loss|present",
+    re.IGNORECASE,
+)
 
 
 def check(ctx: Context) -> Iterator[Finding]:
@@ -30,6 +37,8 @@ def _one(ctx: Context, export: Export) -> Iterator[Finding]:
     axes = [r for r in export.refs("dynamic_axes") if not _none(ctx, r)]
     if axes or any(keys(ctx.symbols, *w)[0] for w in _written(export, "dynamic_axes")):
         yield from _axes(ctx, export, axes)
+    elif not export.unknown_rest() and _of_caller(ctx, export) and not _some_names(ctx, export):
+        yield _callers(ctx, export)
     yield from _shapes(ctx, export)
 
 
@@ -38,16 +47,19 @@ def _none(ctx: Context, ref: Ref) -> bool:
 
 
 def _axes(ctx: Context, export: Export, axes: list[Ref]) -> Iterator[Finding]:
-    inputs, outputs = export.refs("input_names"), export.refs("output_names")
-    if not any(not _none(ctx, r) for r in (*inputs, *outputs)):
-        if not export.unknown_rest() and (not axes or any(_table(r.expr) for r in axes)):
-            given = export.given("dynamic_axes")
-            yield ctx.finding(
-                "R20", given[0] if given is not None else axes[0].expr, ERROR,
-                "dynamic_axes without input_names and output_names: the TorchScript exporter ignores it (the batch stays fixed), the dynamo "
-                "exporter raises",
-                f"torch.onnx.export(..., {_NAMES})",
-            )  # fmt: skip
+    nameless = all(_none(ctx, r) for r in export.refs("input_names"))
+    given = export.given("dynamic_axes")
+    named = [place for w in _written(export, "dynamic_axes") for place in keys(ctx.symbols, *w)[0]]
+    if not _some_names(ctx, export):
+        if export.unknown_rest():
+            return
+        severity = _severity(export, [key for key, _ in named])
+        if axes and not any(_table(r.expr) for r in axes):
+            if _of_caller(ctx, export):
+                yield _callers(ctx, export)
+        elif severity is not None:
+            place = given[0] if given is not None else axes[0].expr
+            yield ctx.finding("R20", place, severity, _nameless(severity), f"torch.onnx.export(..., {_NAMES})")
         return
     names: list[str] = []
     for expr, scope in _written(export, "input_names") + _written(export, "output_names"):
@@ -55,17 +67,62 @@ def _axes(ctx: Context, export: Export, axes: list[Ref]) -> Iterator[Finding]:
         if not known:
             return
         names += [name for name, _ in found]
-    for expr, scope in _written(export, "dynamic_axes"):
-        unknown = {key: place for key, place in keys(ctx.symbols, expr, scope)[0] if key not in names}
-        if unknown:
-            shown = list(dict.fromkeys(names))
-            yield ctx.finding(
-                "R20", next(iter(unknown.values())), ERROR,
-                f"dynamic_axes names {', '.join(map(repr, unknown))}, which is no input or output name ({', '.join(shown)}): the axis "
-                "stays fixed",
-                f"use one of {', '.join(map(repr, shown))}",
-            )  # fmt: skip
-            return
+    unknown = {key: place for key, place in named if key not in names}
+    severity = _severity(export, list(unknown)) if nameless else ERROR
+    if unknown and severity is not None and not (nameless and export.unknown_rest()):
+        shown = list(dict.fromkeys(names))
+        yield ctx.finding(
+            "R20", next(iter(unknown.values())), severity,
+            f"dynamic_axes names {', '.join(map(repr, unknown))}, which is no input or output name ({', '.join(shown)}): the TorchScript "
+            "exporter leaves the axis fixed, the dynamo exporter raises",
+            f"use one of {', '.join(map(repr, shown))}",
+        )  # fmt: skip
+
+
+def _severity(export: Export, named: list[str]) -> Severity | None:
+    """How sure it is that axes of inputs without names fail: the dynamo exporter takes those of inputs in their order."""
+    given = set(export.values("dynamo"))
+    if given == {False} or any(_OUTPUT.search(n) for n in named):
+        return ERROR
+    return None if given == {True} else WARNING
+
+
+def _nameless(severity: Severity) -> str:
+    ignored = (
+        "dynamic_axes without input_names and output_names: the TorchScript exporter ignores it (the batch stays fixed)"
+    )
+    return (
+        f"{ignored}, the dynamo exporter raises"
+        if severity is ERROR
+        else f"{ignored}; only the dynamo exporter takes it for inputs"
+    )
+
+
+def _some_names(ctx: Context, export: Export) -> bool:
+    return any(not _none(ctx, r) for name in ("input_names", "output_names") for r in export.refs(name))
+
+
+def _of_caller(ctx: Context, export: Export) -> bool:
+    """A parameter of the function that exports, which no call in the file gives."""
+    axes = export.written("dynamic_axes")
+    function = ctx.symbols.parameter_scope(axes.id, export.scope) if isinstance(axes, ast.Name) else None
+    if (
+        function is None
+        or function is not export.scope
+        or not isinstance(axes, ast.Name)
+        or axes.id in function.bindings
+    ):
+        return False
+    return all(argument_for(site, function, axes.id) is None for site in ctx.symbols.call_sites(function))
+
+
+def _callers(ctx: Context, export: Export) -> Finding:
+    return ctx.finding(
+        "R20", export.written("dynamic_axes") or export.call, WARNING,
+        "dynamic_axes is the caller's, but the names that it speaks of are never passed on: the TorchScript exporter ignores it (the "
+        "batch stays fixed), the dynamo exporter raises where it names an output",
+        "take input_names and output_names as well, and pass them on",
+    )  # fmt: skip
 
 
 def _table(expr: ast.expr) -> bool:

@@ -1,0 +1,20 @@
+import torch
+
+
+def example(net, with_style):
+    values, names = [torch.zeros(1, 40, dtype=torch.long), torch.tensor([40])], ["tokens", "lengths"]
+    if with_style:
+        values.append(torch.zeros(1, 16))
+        names += ["style"]
+    return tuple(values), names
+
+
+def write(net, path):
+    styled = net.styles > 0
+    values, input_names = example(net, styled)
+    axes = {"tokens": {0: "batch", 1: "time"}, "lengths": {0: "batch"}, "wave": {0: "batch", 1: "samples"}}
+    if styled:
+        axes["style"] = {0: "batch"}
+    torch.onnx.export(
+        net, values, path, input_names=input_names, output_names=["wave"], dynamic_axes=axes, opset_version=18, dynamo=False
+    )
