@@ -34,6 +34,26 @@ def written_as(symbols: Symbols, func: ast.expr, scope: Scope) -> ast.expr:
     return held if own else func
 
 
+def handed(symbols: Symbols, func: ast.expr, scope: Scope) -> list[Scope]:
+    """The functions of this file that a name holds which somebody else gave: `step_fn` of `run(loader, step_fn=train)`.
+
+    As a parameter, or as an attribute that the constructor sets.
+    """
+    text = dotted(func) if isinstance(func, ast.Name | ast.Attribute) else None
+    if text is None or not (symbols.bindings(text, scope) or symbols.parameter_scope(text, scope) is not None):
+        return []
+    refs = [r for r in symbols.resolve(func, scope) if r.expr is not func]
+    found = [function_named(symbols, r.expr, r.scope) for r in refs]
+    return list(dict.fromkeys(f for f in found if f is not None))
+
+
+def function_named(symbols: Symbols, expr: ast.expr, scope: Scope) -> Scope | None:
+    """The function or method of this file that an expression names without calling it."""
+    if isinstance(expr, ast.Name) and symbols.parameter_scope(expr.id, scope) is not None:
+        return None
+    return symbols.local_function(expr, scope) if isinstance(expr, ast.Name | ast.Attribute) else None
+
+
 def call_sites(symbols: Symbols, function: Scope) -> list[ast.Call]:
     """The calls that run a function of this file, `__call__` among them."""
     if function.name == "__call__":

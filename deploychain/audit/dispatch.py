@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from deploychain.audit.astnames import Scope
-from deploychain.audit.callees import runs
+from deploychain.audit.astnames import Scope, argument_for
+from deploychain.audit.callees import function_named, handed, runs
 from deploychain.audit.hooks import HookLists, method_of, unordered
 from deploychain.audit.symbols import Symbols
 from deploychain.audit.training_functions import TrainingFunctions
@@ -45,10 +45,25 @@ class Dispatch:
             method = method_of(self.symbols, frame.concrete, func.attr) if other else None
             if method is not None:
                 return method
-        return runs(self.symbols, call, scope)
+        found_here = runs(self.symbols, call, scope)
+        given = handed(self.symbols, func, scope) if found_here is None else []
+        return given[0] if len(given) == 1 else found_here
 
     def inside(self, call: ast.Call, inner: Scope, frame: Frame) -> Frame:
-        """What is known in the function that a call runs."""
+        """What is known in the function that a call runs, the functions that it is handed among it."""
+        made = self._inside(call, inner, frame)
+        scope = self.symbols.scope(call)
+        for parameter in inner.parameters:
+            argument = argument_for(call, inner, parameter)
+            if argument is None:
+                continue
+            name = argument.id if isinstance(argument, ast.Name) else ""
+            function = frame.pins.get(name) or function_named(self.symbols, argument, scope)
+            if function is not None and not function.is_class:
+                made = made.pinned(parameter, function)
+        return made
+
+    def _inside(self, call: ast.Call, inner: Scope, frame: Frame) -> Frame:
         func = call.func
         if inner.owner is None:
             return Frame(frame.concrete) if inner.parent is not None and inner.parent.parent is not None else Frame()

@@ -6,7 +6,7 @@ import ast
 from functools import cached_property
 
 from deploychain.audit.astnames import Scope, last_name
-from deploychain.audit.callees import runs
+from deploychain.audit.callees import handed, runs
 from deploychain.audit.events import EventReader
 from deploychain.audit.hooks import HookLists, unordered
 from deploychain.audit.symbols import Symbols
@@ -52,7 +52,8 @@ class TrainingFunctions:
             if self.reader.of_call(call, scope, {}) or self.reader.is_grad_argument(call, scope):
                 found.add(id(scope))
             inner = runs(symbols, call, scope)
-            for function in [inner] if inner is not None else unordered(symbols, call, scope):
+            others = [*unordered(symbols, call, scope), *handed(symbols, call.func, scope)] if inner is None else [inner]
+            for function in others:
                 callers.setdefault(id(function), set()).add(id(scope))
         for loop in symbols.nodes(ast.For):
             scope = symbols.scope(loop)
