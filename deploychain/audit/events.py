@@ -18,6 +18,7 @@ from deploychain.audit.values import words
 _CLIP_NAME = re.compile(
     r"^_?(dispatch_|adaptive_)?clip_grad(ient)?s?(_?by)?(_?norm|_?value)?s?_?$|^(get_)?(total_)?grad(ient)?s?_norm$|^get_total_norm$"
 )
+_CLIPPER_NAME = re.compile(r"clip_?grad|grad(ient)?s?_?clip")
 _ZERO_NAME = re.compile(
     r"(zero|reset|clear).*grad|grad.*(zero|reset|clear)|^_*zero$|^_*zero_?(all|out|opt\w*|them)$|^_foreach_zero_$"
 )
@@ -88,6 +89,8 @@ class EventReader(ObjectKeys):
             if any(self._times_scale(a, scope) for a in self._arguments(call)):
                 return None  # `max_norm * scaler.get_scale()`
             return Event("clip", "*", call, scope, detail=self.symbols.text(func))
+        if _CLIPPER_NAME.search(leaf) and full is None and self._clips(call, where, scope):
+            return Event("clip", "*", call, scope, detail=self.symbols.text(func))
         if _ZERO_NAME.search(leaf):
             return Event("zero", "*", call, scope)
         # A function that this file does not show and that gets the scaler may do any of it.
@@ -112,6 +115,15 @@ class EventReader(ObjectKeys):
             and re.search(r"engine|strategy|plugin|handler|utils?$", text) is None
             and text == "trainer"
         )
+
+    def _clips(self, call: ast.Call, where: Scope, scope: Scope) -> bool:
+        """`self.clip_grad_fun(parameters=model.parameters())`, which a builder outside of this file made."""
+        given = self._arguments(call)
+        if not any(isinstance(a, ast.Call) and last_name(a.func) in ("parameters", "named_parameters") for a in given):
+            return False
+        made = [r.expr for r in self.symbols.resolve(call.func, where)]
+        foreign = all(isinstance(e, ast.Call) and self.symbols.qual(e.func, where) is not None for e in made)
+        return foreign and not any(self.amp.is_scaler(a, scope) or self._times_scale(a, scope) for a in given)
 
     def _times_scale(self, expr: ast.expr, scope: Scope) -> bool:
         """The value is made from the loss scale."""

@@ -87,6 +87,18 @@ def _finding(ctx: Context, graph: Graph, event: Event, clip: Event) -> Finding:
             f"`{clip.detail}` sees gradients that are still multiplied by the scale (65536 at the start, and it changes): what is logged is "
             "off by that factor", fix,
         )  # fmt: skip
+    if (
+        isinstance(clip.node, ast.Call)
+        and "clip" in clip.detail
+        and ctx.symbols.qual(clip.node.func, clip.scope) is None
+    ):
+        made = [r.expr for r in ctx.symbols.resolve(clip.node.func, clip.scope)]
+        if made and all(isinstance(e, ast.Call) for e in made):
+            return ctx.finding(
+                "R07", clip.node, WARNING,
+                f"`{clip.detail}` gets gradients that are still multiplied by the scale (65536 at the start): if it clips as its name says, "
+                "its limit is 65536 times smaller than written", fix,
+            )  # fmt: skip
     return ctx.finding(
         "R07", clip.node, ERROR,
         f"`{clip.detail}` works on gradients that are still multiplied by the scale (65536 at the start): a "
