@@ -142,7 +142,7 @@ def _varying(ctx: Context, use: ast.expr, guards: set[str]) -> str:
     while above is not None and not isinstance(above, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         if isinstance(above, ast.If | ast.IfExp) and node is not above.test:
             asked = _asked(ctx, above.test, ctx.symbols.scope(above))
-            for text in {condition_text(above.test), condition_text(asked)}:
+            for text in (condition_text(above.test), condition_text(asked)):
                 own[text] = _varies(ctx, asked, ctx.symbols.scope(above))
         node, above = above, ctx.symbols.parent.get(above)
     function = ctx.symbols.scope(use)

@@ -3,7 +3,10 @@
 # ruff: noqa: E501
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections import defaultdict
 from pathlib import Path
 
@@ -62,3 +65,14 @@ def test_table(capsys: pytest.CaptureFixture[str]) -> None:
         )
     assert sum(found.values()) / sum(planted.values()) >= 0.95
     assert false == 0
+
+
+def test_findings_are_the_same_in_every_run() -> None:
+    """Not a word hangs on the order of a set, which changes from process to process."""
+    said = []
+    for seed in ("1", "2"):
+        command = [sys.executable, "-m", "deploychain", "audit", str(SET), "--format", "json"]
+        done = subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True)
+        assert done.returncode == 1, done.stderr
+        said.append(done.stdout.splitlines())
+    assert said[0] == said[1]
