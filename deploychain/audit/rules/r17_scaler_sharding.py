@@ -6,8 +6,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from deploychain.audit.astnames import Scope, dotted, last_name
-from deploychain.audit.context import ERROR, Context, Rule
+from deploychain.audit.astnames import Scope, dotted, keyword, last_name
+from deploychain.audit.context import ERROR, NOTE, WARNING, Context, Rule
 from deploychain.audit.finding import Finding
 from deploychain.audit.rules.ddp_bypass import around_ddp
 from deploychain.audit.tree import walk
@@ -31,10 +31,17 @@ _PRIVATE = frozenset(
         "_init_growth_tracker",
         "_per_optimizer_states",
         "_get_scale_async",
+        "_enabled",
     }
 )
 _COLLECTIVES = frozenset({"all_reduce", "broadcast", "reduce", "all_gather", "broadcast_object_list"})
 _IN_PLACE = frozenset({"fill_", "copy_", "mul_", "div_", "zero_", "set_", "clamp_", "add_", "sub_"})
+# What a public method sets; and the start value, of which the scale is made at the first scale().
+_SETTERS = {
+    "_growth_factor": "set_growth_factor",
+    "_backoff_factor": "set_backoff_factor",
+    "_growth_interval": "set_growth_interval",
+}
 _OVERRIDES = frozenset({"__init__", "update", "step", "scale", "unscale_", "load_state_dict"})
 
 
@@ -117,8 +124,12 @@ def _private(ctx: Context) -> Iterator[Finding]:
                 name = _private_of(ctx, target, scope)
                 # all of it emptied after an aborted batch: harmless
                 whole = target is written and name is not None and name.endswith("._per_optimizer_states")
-                if name and not whole and not _own_business(ctx, target, scope):
-                    yield _touched(ctx, node, name, "is written")
+                if not name or whole or _own_business(ctx, target, scope):
+                    continue
+                if not name.endswith("._enabled"):
+                    yield _written(ctx, node, name)
+                elif _goes_on(ctx, node):
+                    yield _switched_off(ctx, node, name)
         elif isinstance(node, ast.Call):
             leaf = last_name(node.func)
             if leaf in _COLLECTIVES:
@@ -132,7 +143,7 @@ def _private(ctx: Context) -> Iterator[Finding]:
                         base = base.func.value
                     name = _alias_of(ctx, base, scope)
                     if name is not None:
-                        yield _touched(ctx, node, name, f"goes through {leaf}")
+                        yield _reduced(ctx, node, name)
             elif isinstance(node.func, ast.Attribute) and node.func.attr == "_init_scale":
                 name = _private_of(ctx, node.func, scope)
                 if name:
@@ -143,13 +154,13 @@ def _private(ctx: Context) -> Iterator[Finding]:
             elif leaf in _IN_PLACE and isinstance(node.func, ast.Attribute):
                 name = _alias_of(ctx, node.func.value, scope) or _found_inf(ctx, node.func.value, scope)
                 if name is not None and not _own_business(ctx, node.func.value, scope):
-                    yield _touched(ctx, node, name, "is written")
+                    yield _written(ctx, node, name)
             elif (
                 leaf.endswith("_") and leaf.rstrip("_") + "_" in _IN_PLACE and node.args
             ):  # torch.clamp_(scaler._scale, ...)
                 name = _private_of(ctx, node.args[0], scope)
                 if name is not None:
-                    yield _touched(ctx, node, name, "is written")
+                    yield _written(ctx, node, name)
 
 
 def _found_inf(ctx: Context, expr: ast.expr, scope: Scope) -> str | None:
@@ -190,7 +201,7 @@ def _agreed(ctx: Context) -> Iterator[Finding]:
                 and (back.func.attr == "load_state_dict" or _uses(back, name))
             ):
                 scaler = ctx.str(back.func.value)
-                yield _touched(ctx, call, f"{scaler}._scale", f"goes through {last_name(call.func)}")
+                yield _reduced(ctx, call, f"{scaler}._scale")
                 break
 
 
@@ -216,20 +227,83 @@ def _uses(call: ast.Call, name: str) -> bool:
     return any(dotted(n) == name for a in (*call.args, *(k.value for k in call.keywords)) for n in walk(a))
 
 
-def _touched(ctx: Context, node: ast.AST, name: str, what: str) -> Finding:
+_REDUCE = "for found in {0}._found_inf_per_device(optimizer).values():  # between unscale_ and step, outside DDP only\n    dist.all_reduce(found, op=dist.ReduceOp.MAX)"  # fmt: skip
+
+
+def _reduced(ctx: Context, node: ast.Call, name: str) -> Finding:
+    """The scale goes through a collective: equal already under DDP, and multiplied by the ranks where it is a sum."""
+    leaf = last_name(node.func)
+    operation = keyword(node, "op") or (node.args[1] if leaf == "all_reduce" and len(node.args) > 1 else None)
+    summed = leaf == "all_reduce" and (operation is None or last_name(operation) == "SUM")
+    return ctx.finding(
+        "R17", node, ERROR if summed else WARNING,
+        f"private state `{name}` goes through {leaf}: plain DDP needs nothing (all ranks see the same gradients, so they skip together); "
+        + ("a sum multiplies it by the number of ranks each time" if summed else
+           "where ranks differ, equal scales hide that some ranks stepped and others did not, and the weights drift apart"),
+        _REDUCE.format(name.rpartition(".")[0]),
+    )  # fmt: skip
+
+
+def _written(ctx: Context, node: ast.AST, name: str) -> Finding:
+    scaler, _, leaf = name.rpartition(".")
+    if leaf == "_init_scale":
+        return ctx.finding(
+            "R17", node, NOTE,
+            f"`{name}` is private, and read once, at the first scale(): before that it is the start value, later it changes nothing",
+            f"GradScaler(init_scale=...) where it is made (GradScalerKwargs with Accelerate); later {scaler}.update(new_scale=...)",
+        )  # fmt: skip
+    if leaf in _SETTERS:
+        return ctx.finding(
+            "R17", node, NOTE, f"`{name}` is private state: there is a method for it", f"{scaler}.{_SETTERS[leaf]}(...)"
+        )
+    return ctx.finding(
+        "R17", node, WARNING,
+        f"private state `{name}` is written: the scale is lowered and raised by itself, alike on all ranks under plain DDP; what is put in "
+        "its place by hand leaves the rest of the state behind (scale, growth counter, found infs), and is None before the first scale()",
+        f"{scaler}.update(new_scale=...) sets the scale; {scaler}.load_state_dict(state) puts back all of it",
+    )  # fmt: skip
+
+
+def _goes_on(ctx: Context, node: ast.Assign | ast.AugAssign) -> bool:
+    """`scaler._enabled = False` where a float16 region of the file stays on."""
+    if ctx.symbols.const(node.value, ctx.symbols.scope(node)) is not False:
+        return False
+    block = getattr(ctx.symbols.parent.get(node), "body", [])
+    off = {t for s in block if isinstance(s, ast.Assign) and s is not node for t in map(dotted, s.targets) if t}
+    for call, scope in ctx.calls_named("autocast"):
+        region = ctx.amp.region(call, scope)
+        switch = keyword(call, "enabled")
+        if region is None or region.enabled is False or region.dtype not in ("fp16", "?"):
+            continue
+        if switch is None or not any(
+            dotted(n) in off or last_name(n) in ("is_enabled", "_enabled") for n in walk(switch)
+        ):
+            return True
+    return False
+
+
+def _switched_off(ctx: Context, node: ast.AST, name: str) -> Finding:
     scaler = name.rpartition(".")[0]
     return ctx.finding(
-        "R17", node, ERROR,
-        f"private state `{name}` {what}: plain DDP needs nothing (all ranks see the same gradients, so they skip together); where "
-        "ranks differ, equal scales hide that some ranks stepped and others did not, and the weights drift apart",
-        f"for found in {scaler}._found_inf_per_device(optimizer).values():  # between unscale_ and step, outside DDP only\n"
-        "    dist.all_reduce(found, op=dist.ReduceOp.MAX)",
+        "R17", node, WARNING,
+        f"`{name} = False` turns loss scaling off and leaves autocast on: from here on float16 gradients below 6e-8 are 0, and a step with "
+        "inf in them is not skipped",
+        f"torch.autocast(..., enabled={scaler}.is_enabled()), or bfloat16 or float32 from here on",
     )  # fmt: skip
+
+
+def _fsdp1(ctx: Context, node: ast.AST) -> str:
+    """The class, or the one that a class of the file is made from, by its full name."""
+    assert isinstance(node, ast.expr)
+    cls = ctx.symbols.classes.get(node.id) if isinstance(node, ast.Name) else None
+    homes = ctx.symbols.bases(cls) if cls is not None else ()
+    names = [ctx.symbols.qual(node), *(ctx.symbols.qual(b, h) for h in homes for b in getattr(h.node, "bases", []))]
+    return next((n for n in names if n in _FSDP1 and n is not None), "")
 
 
 def _wraps(ctx: Context, node: ast.AST) -> bool:
     """The class is called, or handed to something that will: `partial(FSDP, ...)`, `wrapper_cls=FSDP`, `FSDP if ... else DDP`."""
-    if not isinstance(getattr(node, "ctx", None), ast.Load) or ctx.symbols.qual(node) not in _FSDP1:
+    if not isinstance(getattr(node, "ctx", None), ast.Load) or not _fsdp1(ctx, node):
         return False
     parent = ctx.symbols.parent.get(node)
     if isinstance(parent, ast.Call):
@@ -240,11 +314,17 @@ def _wraps(ctx: Context, node: ast.AST) -> bool:
 
 
 def _fsdp(ctx: Context) -> Iterator[Finding]:
-    if not ctx.amp.scaler_calls or "FullySharded" not in ctx.text or "ShardedGradScaler" in ctx.text:
+    if not ctx.amp.scaler_calls or "FullySharded" not in ctx.text:
+        return
+    if "ShardedGradScaler" in ctx.text and any(
+        (ctx.symbols.qual(n) or "").endswith("ShardedGradScaler") for n in ctx.symbols.nodes(ast.Name, ast.Attribute)
+    ):
         return
     wraps = [n for n in ctx.symbols.nodes(ast.Name, ast.Attribute) if _wraps(ctx, n)]
     if not wraps:
         return
+    fairscale = _fsdp1(ctx, wraps[0]).startswith("fairscale.")
+    home = "fairscale.optim.grad_scaler" if fairscale else "torch.distributed.fsdp.sharded_grad_scaler"
     for call in ctx.amp.scaler_calls:
         if ctx.amp.call_enabled(call, ctx.symbols.scope(call)) is False:
             continue
@@ -252,7 +332,7 @@ def _fsdp(ctx: Context) -> Iterator[Finding]:
             "R17", call, ERROR,
             f"a plain GradScaler with FullyShardedDataParallel (line {wraps[0].lineno}): each rank sees only its shard, so one rank can "
             "skip a step that the others make, and the shards of one weight drift apart",
-            "from torch.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler\nscaler = ShardedGradScaler()",
+            f"from {home} import ShardedGradScaler\nscaler = ShardedGradScaler()",
         )  # fmt: skip
 
 
@@ -271,6 +351,6 @@ RULE = Rule(
     bad="dist.all_reduce(scaler._scale, op=dist.ReduceOp.MAX)",
     good="model = DistributedDataParallel(model)  # and a plain GradScaler",
     check=check,
-    trigger=r"FSDP|FullySharded|DistributedDataParallel|\._scale|\._init_|\._growth|\._backoff|\._per_opt|_found_inf|_scale_async"
+    trigger=r"FSDP|FullySharded|DistributedDataParallel|\._scale|\._init_|\._growth|\._backoff|\._per_opt|\._enabled|_found_inf|_scale_async"
     r"|get_scale\(|caler\.state_dict|unscale_|no_sync",
 )

@@ -55,7 +55,7 @@ CASES = [
     ("r14_import", "note", "from torch.cuda.amp import", "from torch.amp import GradScaler, autocast"),
     ("r15_flat_mean", "error", "(img - self.mean) / self.std", "self.mean.view(-1, 1, 1)"),
     ("r16_sequential", "warning", "nn.AlphaDropout", "nn.Dropout"),
-    ("r17_all_reduce_scale", "error", "dist.all_reduce(scaler._scale", "_found_inf_per_device"),
+    ("r17_all_reduce_scale", "warning", "dist.all_reduce(scaler._scale", "_found_inf_per_device"),
     ("r17_fsdp_plain", "error", "GradScaler(", "ShardedGradScaler"),
     ("r18_assert", "error", "assert not torch.isnan", "register_forward_hook"),
     ("r19_dynamo_17", "warning", "torch.onnx.export(", "opset_version=18"),
