@@ -30,6 +30,7 @@ NAMESPACES = frozenset(
         "Dict",
         "create",
         "dict",
+        "OrderedDict",
         "ModuleDict",
     }
 )
@@ -45,7 +46,7 @@ class Names(Protocol):
     classes: dict[str, Scope]
 
     def resolve(
-        self, expr: ast.expr, scope: Scope, depth: int = 6, seen: frozenset[int] = frozenset()
+        self, expr: ast.expr, scope: Scope, depth: int = 8, seen: frozenset[int] = frozenset()
     ) -> list[Ref]: ...
     def scope(self, node: ast.AST) -> Scope: ...
     def bases(self, cls: Scope | None) -> Iterator[Scope]: ...

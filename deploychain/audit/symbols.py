@@ -227,7 +227,7 @@ class Symbols(Index):
         """So many names were followed that no more are: findings of this file may be missing."""
         return self._all_steps > _PER_FILE
 
-    def resolve(self, expr: ast.expr, scope: Scope, depth: int = 6, seen: frozenset[int] = frozenset()) -> list[Ref]:
+    def resolve(self, expr: ast.expr, scope: Scope, depth: int = 8, seen: frozenset[int] = frozenset()) -> list[Ref]:
         """What an expression may stand for: calls, constants, unresolved names. Never empty."""
         if not self._depth:
             self._steps = 0
