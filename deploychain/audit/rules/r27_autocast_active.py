@@ -8,19 +8,21 @@ from collections.abc import Iterator, Sequence
 
 from deploychain.audit.amp import AUTOCASTS
 from deploychain.audit.astnames import UNKNOWN, Ref, Scope, argument, dotted, keyword, last_name
-from deploychain.audit.context import ERROR, WARNING, Context, Rule
+from deploychain.audit.context import ERROR, NOTE, WARNING, Context, Rule
 from deploychain.audit.finding import Finding
 from deploychain.audit.frameworks import Region
+from deploychain.audit.rules.device_guards import asks_for_device
 from deploychain.audit.rules.wide_regions import trains_in_float32
 from deploychain.audit.threads import runs_a_model, started
 from deploychain.audit.values import MODEL_NAMES, words
 
-_DEVICE_TYPES = words("cuda cpu xpu hpu mps xla ipu mtia npu maia privateuseone")
+_DEVICE_TYPES = words("cuda cpu xpu hpu mps xla ipu mtia npu maia musa privateuseone")
 _RANKS = words("rank local_rank gpu gpu_id device_id cuda_id localrank")
 
 
 def check(ctx: Context) -> Iterator[Finding]:
     yield from _not_entered(ctx)
+    yield from _joined(ctx)
     yield from _bad_device_type(ctx)
     yield from _regions(ctx)
     yield from _frameworks(ctx)
@@ -60,23 +62,61 @@ def _never_read(ctx: Context, node: ast.Assign, scope: Scope) -> bool:
     )
 
 
+def _joined(ctx: Context) -> Iterator[Finding]:
+    """`with autocast() and no_grad():`, an expression whose value is one of the two: that one is entered."""
+    for node in ctx.symbols.nodes(ast.With, ast.AsyncWith):
+        for item in node.items:
+            both = item.context_expr
+            if not isinstance(both, ast.BoolOp):
+                continue
+            scope = ctx.symbols.scope(node)
+            if isinstance(both.op, ast.And):
+                lost, entered = both.values[:-1], both.values[-1]
+            else:
+                first = both.values[0]
+                made = isinstance(first, ast.Call) and (ctx.symbols.qual(first.func, scope) or "").startswith("torch.")
+                lost, entered = both.values[1:] if made else [], first
+            for value in lost:
+                region = ctx.amp.region(value, scope) if isinstance(value, ast.Call) else None
+                if region is not None and region.enabled is not False:
+                    word = "and" if isinstance(both.op, ast.And) else "or"
+                    yield ctx.finding(
+                        "R27", value, ERROR,
+                        f"`{word}` of two contexts is one of them: only `{ctx.str(entered)}` is entered, this region never",
+                        f"with {ast.unparse(value)}, {ast.unparse(entered)}:\n    ...",
+                    )  # fmt: skip
+
+
 def _bad_device_type(ctx: Context) -> Iterator[Finding]:
-    """`torch.autocast("cuda:0")`, `torch.autocast(torch.device("cuda"))`: both raise."""
+    """`torch.autocast("gpu")`, `torch.autocast(torch.device("cuda"))`: both raise. `torch.autocast("cuda:0")` did once."""
     for call, scope in ctx.calls("torch.autocast"):
         given = argument(call, 0, "device_type")
         if given is None:
             continue
         for ref in ctx.symbols.resolve(given, scope):
             value = ref.expr.value if isinstance(ref.expr, ast.Constant) else None
-            wrong = isinstance(value, str) and value not in _DEVICE_TYPES
+            word, _, number = value.partition(":") if isinstance(value, str) else ("", "", "")
+            if _indexed_device(ctx, ref) or (word in _DEVICE_TYPES and number.isdigit()):
+                yield ctx.finding(
+                    "R27", call, NOTE,
+                    f"autocast takes the device type as a word (\"cuda\"): `{ctx.str(ref.expr)}`, with the number of a device, raises in torch "
+                    "before 2.4, and later skips the checks that the word gets (no CUDA, no bfloat16)",
+                    'torch.autocast("cuda", dtype=torch.float16)  # or device_type=device.type',
+                )  # fmt: skip
+                break
             made = isinstance(ref.expr, ast.Call) and ctx.symbols.qual(ref.expr.func, ref.scope) == "torch.device"
-            if wrong or made or _indexed_device(ctx, ref):
+            if made or (isinstance(value, str) and word not in _DEVICE_TYPES and not _own_backend(ctx, word)):
                 yield ctx.finding(
                     "R27", call, ERROR,
                     f"autocast takes the device type as a word (\"cuda\"), not `{ctx.str(ref.expr)}`: this raises",
                     'torch.autocast("cuda", dtype=torch.float16)  # or device_type=device.type',
                 )  # fmt: skip
                 break
+
+
+def _own_backend(ctx: Context, word: str) -> bool:
+    """A device type that an extension brings: `import torch_musa`."""
+    return f"torch_{word}" in ctx.text or "privateuse1" in ctx.text
 
 
 def _indexed_device(ctx: Context, ref: Ref) -> bool:
@@ -134,7 +174,8 @@ def _region(
             "device type, so nothing is cast", 'torch.autocast("cuda", dtype=torch.float16)',
         )  # fmt: skip
         return
-    if region.device == "cuda" and here and here <= {"cpu", "other"} and "cuda.is_available" not in ctx.text:
+    elsewhere = region.device == "cuda" and here and here <= {"cpu", "other"} and "cuda.is_available" not in ctx.text
+    if elsewhere and not asks_for_device(ctx, place, region.node):
         yield ctx.finding(
             "R27", made, WARNING,
             "this region is for CUDA ops, but the device here is another one: nothing is cast (a CUDA GradScaler disables itself as well)",
