@@ -55,7 +55,7 @@ def _grid(seen: Seen, leaf: str) -> int | None:
 def _small(ctx: Context, call: ast.Call, leaf: str) -> bool:
     """The size is written in the code and at most 256."""
     scope: Scope = ctx.symbols.scope(call)
-    if _said_to_be_small(ctx, scope):
+    if _said_to_be_small(ctx, scope) or _resized_small(ctx):
         return True
     if leaf == "affine_grid" and len(call.args) > 1:
         size = ctx.symbols.const(call.args[1], scope)
@@ -91,6 +91,19 @@ def _said_to_be_small(ctx: Context, scope: Scope) -> bool:
             return max(sides) <= SMALL_MAP
         around = around.parent
     return False
+
+
+def _resized_small(ctx: Context) -> bool:
+    """Every image that the file resizes or crops gets a size that is written in it, and none is larger."""
+    sides: list[int] = []
+    for call, scope in ctx.calls_named("resize", "Resize", "RandomResizedCrop", "RandomCrop", "CenterCrop"):
+        given = [*call.args[:2], *(k.value for k in call.keywords if k.arg in ("size", "dsize"))]
+        sizes = [ctx.symbols.const(a, scope) for a in given]
+        known = [v for s in sizes for v in (s if isinstance(s, list | tuple) else [s]) if isinstance(v, int) and v > 1]
+        if not known:
+            return False
+        sides += known
+    return bool(sides) and max(sides) <= SMALL_MAP
 
 
 def _size(ctx: Context, image: Ref) -> int:
