@@ -50,7 +50,10 @@ def _asks(ctx: Context, test: ast.expr, scope: Scope, depth: int) -> bool:
     for node in walk(test):
         if isinstance(node, ast.Name | ast.Attribute):
             for binding in ctx.symbols.bindings(dotted(node) or "", scope):
-                if binding.value is not None and _asks(ctx, binding.value, binding.scope, depth - 1):
+                value = binding.value
+                if isinstance(value, ast.Tuple) and binding.place is not None and binding.place < len(value.elts):
+                    value = value.elts[binding.place]
+                if value is not None and _asks(ctx, value, binding.scope, depth - 1):
                     return True
         elif isinstance(node, ast.Call):
             helper = ctx.symbols.local_function(node.func, scope)
