@@ -1,11 +1,15 @@
 # expect: R27
+from dataclasses import dataclass
+from typing import Any
+
 import torch
 
 
+@dataclass
 class Runner:
-    def __init__(self, model, fp16=True, device="cpu"):
-        self.device, self.fp16 = device, fp16
-        self.model = model.to(self.device)
+    model: Any
+    device: str = "cpu"
+    fp16: bool = True
 
     def __call__(self, x):
         x = x.to(self.device)
