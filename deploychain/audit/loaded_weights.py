@@ -88,9 +88,13 @@ def loaded_after(ctx: Context, node: ast.stmt | ast.expr, scope: Scope) -> bool:
 
 
 def _inside(ctx: Context, call: ast.Call, depth: int) -> bool:
-    """The function of this file that is called here loads weights."""
-    function = ctx.symbols.local_function(call.func, ctx.symbols.scope(call))
-    if function is None or function.name in ("__init__", "forward"):
+    """The function of this file that is called here, or the class that is made, loads weights."""
+    cls = ctx.symbols.classes.get(last_name(call.func))
+    if cls is not None:
+        function = next((f for f in ctx.symbols.functions.get("__init__", ()) if f.owner is cls), None)
+    else:
+        function = ctx.symbols.local_function(call.func, ctx.symbols.scope(call))
+    if function is None or (cls is None and function.name in ("__init__", "forward")):
         return False
     for inner in ctx.symbols.calls:
         if ctx.symbols.scope(inner) is function and (

@@ -317,7 +317,12 @@ def _rebuilt(ctx: Context) -> Iterator[Finding]:
             continue
         shape = call.args[0]
         own = isinstance(shape, ast.Attribute) and not re.search(r"^self$|config|cfg|args", dotted(shape.value) or "")
-        if own and last_name(shape) in _SHAPES and isinstance(ctx.symbols.const(eps, ctx.symbols.scope(call)), float):
+        if not own or last_name(shape) not in _SHAPES:
+            continue
+        scope = ctx.symbols.scope(call)
+        old = [r.expr for r in ctx.symbols.resolve(shape.value, scope)] if isinstance(shape, ast.Attribute) else []
+        of_network = any(isinstance(e, ast.Call) and last_name(e.func) not in _NORMS for e in old)  # a norm on top of it
+        if not of_network and isinstance(ctx.symbols.const(eps, scope), float):
             yield _changed(ctx, call)
 
 
