@@ -7,7 +7,7 @@ import ast
 from collections.abc import Iterator
 
 from deploychain.audit.astnames import Ref, Scope, argument_for, dotted, last_name
-from deploychain.audit.context import ERROR, NOTE, WARNING, Context, Rule
+from deploychain.audit.context import ERROR, NOTE, Context, Rule
 from deploychain.audit.elements import elements
 from deploychain.audit.events import Event
 from deploychain.audit.finding import Finding
@@ -16,8 +16,8 @@ from deploychain.audit.rules.idle_optimizers import idle_optimizers, without_gra
 from deploychain.audit.rules.scaler_bypass import Found, is_live, never_called, past_the_scaler
 from deploychain.audit.rules.scaler_lifetime import one_per_batch
 from deploychain.audit.rules.scaler_state import checkpoints
+from deploychain.audit.rules.scaler_updates import asks_stage, stuck_scale, update_per_optimizer
 from deploychain.audit.tree import walk
-from deploychain.audit.values import words
 
 
 def check(ctx: Context) -> Iterator[Finding]:
@@ -31,7 +31,8 @@ def check(ctx: Context) -> Iterator[Finding]:
                 done.add((kind, id(node)))
                 yield finding
     yield from _never_updated(ctx, done)
-    yield from _update_per_optimizer(ctx)
+    yield from update_per_optimizer(ctx)
+    yield from stuck_scale(ctx)
     yield from never_called(ctx)
     yield from one_per_batch(ctx)
     yield from checkpoints(ctx)
@@ -93,40 +94,6 @@ def _never_updated(ctx: Context, done: set[tuple[str, int]]) -> Iterator[Finding
             return
 
 
-def _update_per_optimizer(ctx: Context) -> Iterator[Finding]:
-    """`for opt in optimizers: scaler.step(opt); scaler.update()`, with nothing in the loop that makes new gradients."""
-    for loop in ctx.symbols.nodes(ast.For):
-        calls = [n for s in loop.body for n in walk(s) if isinstance(n, ast.Call)]
-        if not calls or not all(last_name(c.func) in _OF_A_STEP for c in calls):
-            continue
-        given = {dotted(n) for n in walk(loop.target)}
-        own = [
-            c for c in calls if isinstance(c.func, ast.Attribute) and dotted(c.func.value) not in given
-            and ctx.amp.is_scaler(c.func.value, ctx.symbols.scope(c))
-            and ctx.amp.scaler_state(c.func.value, ctx.symbols.scope(c)) is not False
-        ]  # fmt: skip
-        steps = any(last_name(c.func) == "step" and c.args and dotted(c.args[0]) in given for c in own)
-        update = next((c for c in own if last_name(c.func) == "update"), None)
-        if steps and update is not None and not _picks_one(loop, given):
-            yield ctx.finding(
-                "R28", update, WARNING,
-                "update() runs after each optimiser: it may change the scale, and the gradients of the optimisers that follow are then divided "
-                "by another scale than they were multiplied with",
-                f"for optimizer in optimizers:\n    scaler.step(optimizer)\n{ctx.str(update)}  # once, after the loop",
-            )  # fmt: skip
-
-
-def _picks_one(loop: ast.For, given: set[str | None]) -> bool:
-    """`if i != which: continue`: of several optimisers the loop steps one."""
-    return any(
-        isinstance(n, ast.Break) or (isinstance(n, ast.If) and any(dotted(t) in given for t in walk(n.test)))
-        for s in loop.body for n in walk(s)
-    )  # fmt: skip
-
-
-_OF_A_STEP = words("step update unscale_ clip_grad_norm_ clip_grad_value_ zero_grad parameters get_scale")
-
-
 def _early_update(ctx: Context, graph: Graph) -> Found:
     """update() on a path from backward that made no step: once per micro-batch."""
     found: Found = []
@@ -174,7 +141,7 @@ def _double_unscale(ctx: Context, graph: Graph) -> Found:
             stop=lambda e: e.kind in ("update", "opaque"),
             strict=True, subject=event.key,
         )  # fmt: skip
-        if path is None or any(" in " in text for text, _ in path.node.guards):
+        if path is None or any(" in " in text for text, _ in path.node.guards) or asks_stage(ctx, path.goal):
             continue  # `if id(optimizer) not in done`
         again = "a second time" if path.goal.node is not event.node else "again in the next iteration"
         found.append(("unscale", ctx.finding(

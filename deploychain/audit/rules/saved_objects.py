@@ -11,6 +11,12 @@ from deploychain.audit.context import Context
 from deploychain.audit.tree import walk
 
 _TELLING = re.compile(r"opt|scaler|amp", re.IGNORECASE)
+# Several of one kind, by the name of the list: none of them is the scaler.
+_OF_A_KIND = re.compile(
+    r"^_*\w*(optim(izer)?s?|opts?|sched(uler)?s?|callbacks?|cbs?|hooks?|models?|nets?|networks?|metrics?|trackers?|loggers?|emas?|"
+    r"(data_?)?loaders?|samplers?|discriminators?|generators?|losses|criteria|layers?|heads?|encoders?|experts?)$",
+    re.IGNORECASE,
+)
 ANY = "?"  # among the names: what the loop goes through is not known
 
 
@@ -18,6 +24,11 @@ def own_name(text: str) -> str:
     """ "optimizer" of `state.optimizer` and `state["optimizer"]`; `opts["g"]` is no name of one."""
     name = leaf(text)
     return name if not text.endswith("']") or _TELLING.search(name) else ""
+
+
+def of_a_kind(expr: ast.expr) -> bool:
+    """`self.optimizers`, `self._callbacks`"""
+    return isinstance(expr, ast.Name | ast.Attribute) and _OF_A_KIND.match(last_name(expr)) is not None
 
 
 def looped_states(ctx: Context, method: str) -> Iterator[tuple[ast.Call, frozenset[str]]]:
@@ -84,7 +95,8 @@ def _gone_through(ctx: Context, loop: Binding, *, of_keys: bool) -> set[str]:
             found |= {str(e.value) if isinstance(e, ast.Constant) else own_name(dotted(e) or ANY) for e in inside.elts}
         else:
             callers = ctx.symbols.configs.callers(inside, ref.scope)  # `self.parts = parts` of `**parts`
-            found |= _keywords(callers) if callers else _attributes(ctx, inside, ref.scope)
+            known = {last_name(source)} if source is not None and of_a_kind(source) else None
+            found |= _keywords(callers) if callers else known or _attributes(ctx, inside, ref.scope)
     node = loop.node
     tests = [(t, True) for t in node.ifs] if isinstance(node, ast.comprehension) else []
     if isinstance(node, ast.For):  # `if name in SKIP: continue`
@@ -102,7 +114,7 @@ def _keywords(calls: list[ast.Call]) -> set[str]:
 def _attributes(ctx: Context, expr: ast.expr, scope: Scope) -> set[str]:
     """`vars(self)`, `self.__dict__`: what the methods of the class set."""
     if ast.unparse(expr) not in ("vars(self)", "self.__dict__"):
-        return {ANY}
+        return {last_name(expr)} if of_a_kind(expr) else {ANY}
     found = {n for base in ctx.symbols.bases(ctx.symbols.class_of(scope)) for n in base.bindings}
     return {n.removeprefix("self.") for n in found if n.startswith("self.")} or {ANY}
 

@@ -8,12 +8,13 @@ import re
 from collections.abc import Iterator
 
 from deploychain.audit.astnames import Scope, argument_for, dotted, last_name
-from deploychain.audit.context import WARNING, Context
+from deploychain.audit.context import NOTE, WARNING, Context
 from deploychain.audit.events import Event
 from deploychain.audit.finding import Finding
-from deploychain.audit.rules.saved_objects import ANY, looped_states, own_name
+from deploychain.audit.rules.saved_objects import ANY, looped_states, of_a_kind, own_name
 
 _WRITTEN = re.compile(r"scaler\._\w+ *=[^=]")  # its state is put back by hand, which is R17
+_TABLE = re.compile(r"checkpoint|ckpt|snapshot|to_save", re.IGNORECASE)
 _SAVES = re.compile(r"(^|_)save|checkpoint|dump", re.IGNORECASE)
 
 
@@ -43,6 +44,13 @@ def checkpoints(ctx: Context) -> Iterator[Finding]:
             f"the checkpoint holds the optimiser's state but not the scaler's: {lost}",
             '"scaler": scaler.state_dict(),  # and scaler.load_state_dict(checkpoint["scaler"]) on resume',
         )  # fmt: skip
+    elif saved is None and not scaler_saved and (kept := _kept(ctx, stepped)) is not None:
+        yield ctx.finding(
+            "R28", kept, NOTE,
+            f"`{ctx.str(kept.targets[0])}` keeps the optimiser for checkpoints, and nothing keeps the scaler: after a resume the scale starts "
+            "at 65536 again, with 5 to 10 skipped steps and a lost growth counter",
+            f'{ast.unparse(kept.targets[0].value)}["scaler"] = ...' if isinstance(kept.targets[0], ast.Subscript) else "",
+        )  # fmt: skip
     elif scaler_saved and not scaler_loaded and not ctx.says(_WRITTEN) and not any(ANY in n for _, n in out_of):
         load = _loaded(ctx, stepped) or next(_without(out_of, stepped, scalers), None)
         if load is None:
@@ -53,6 +61,20 @@ def checkpoints(ctx: Context) -> Iterator[Finding]:
             "to 10 skipped steps and a lost growth counter",
             f'{ctx.str(load)}\nscaler.load_state_dict(checkpoint["scaler"])',
         )  # fmt: skip
+
+
+def _kept(ctx: Context, stepped: set[str]) -> ast.Assign | None:
+    """`self.checkpoint_modules["optimizer"] = self.optimizer`, and no such line for the scaler."""
+    found: ast.Assign | None = None
+    for node in ctx.symbols.nodes(ast.Assign):
+        target = node.targets[0]
+        if not isinstance(target, ast.Subscript) or not _TABLE.search(last_name(target.value)):
+            continue
+        if "scaler" in ast.unparse(node).lower():
+            return None
+        if found is None and last_name(node.value) in stepped and not isinstance(node.value, ast.Call):
+            found = node
+    return found
 
 
 def _held_as(ctx: Context, step: Event) -> set[str]:
@@ -88,10 +110,9 @@ def _iterated(ctx: Context, expr: ast.expr, scope: Scope) -> str:
     """The text of what a loop variable comes from: `for name, obj in {"scaler": scaler}.items()`."""
     for _, sites in _collected(ctx, expr, scope):
         return " ".join(ast.unparse(a) for s in sites for a in _given(s)).lower()
-    bindings = ctx.symbols.bindings(dotted(expr) or "", scope)
-    refs = [
-        r for b in bindings if b.loop and b.value is not None for r in ctx.symbols.resolve(_unwrapped(b.value), b.scope)
-    ]
+    bindings = [b for b in ctx.symbols.bindings(dotted(expr) or "", scope) if b.loop and b.value is not None]
+    sources = [(_unwrapped(b.value), b.scope) for b in bindings if b.value is not None]
+    refs = [r for source, home in sources if not of_a_kind(source) for r in ctx.symbols.resolve(source, home)]
     # what a parameter holds is not known, unless its calls say it (`**objects`): any of it may be the scaler
     texts: list[str] = []
     for ref in refs:
