@@ -95,8 +95,9 @@ def _gone_through(ctx: Context, loop: Binding, *, of_keys: bool) -> set[str]:
             found |= {str(e.value) if isinstance(e, ast.Constant) else own_name(dotted(e) or ANY) for e in inside.elts}
         else:
             callers = ctx.symbols.configs.callers(inside, ref.scope)  # `self.parts = parts` of `**parts`
-            known = {last_name(source)} if source is not None and of_a_kind(source) else None
-            found |= _keywords(callers) if callers else known or _attributes(ctx, inside, ref.scope)
+            found |= _keywords(callers) if callers else _attributes(ctx, inside, ref.scope)
+    if ANY in found and source is not None and of_a_kind(source):
+        found = found - {ANY} | {last_name(source)}
     node = loop.node
     tests = [(t, True) for t in node.ifs] if isinstance(node, ast.comprehension) else []
     if isinstance(node, ast.For):  # `if name in SKIP: continue`
@@ -114,7 +115,7 @@ def _keywords(calls: list[ast.Call]) -> set[str]:
 def _attributes(ctx: Context, expr: ast.expr, scope: Scope) -> set[str]:
     """`vars(self)`, `self.__dict__`: what the methods of the class set."""
     if ast.unparse(expr) not in ("vars(self)", "self.__dict__"):
-        return {last_name(expr)} if of_a_kind(expr) else {ANY}
+        return {ANY}
     found = {n for base in ctx.symbols.bases(ctx.symbols.class_of(scope)) for n in base.bindings}
     return {n.removeprefix("self.") for n in found if n.startswith("self.")} or {ANY}
 
