@@ -7,6 +7,7 @@ bound to. Rules that need order use `flow` (paths) or `dtypes` (values in statem
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from deploychain.audit.astnames import (
     Binding,
@@ -181,11 +182,7 @@ class Symbols(Index):
 
     def classes_in(self, expr: ast.expr, scope: Scope) -> list[Scope]:
         """The classes of this file that a module expression is made of, with those of its submodules."""
-        queue: list[ast.AST] = []
-        for ref in self.resolve(strip_module_calls(expr), scope):
-            inner = strip_module_calls(ref.expr)  # of `net.eval()` that a function returns
-            again = inner is not ref.expr and dotted(inner) is not None
-            queue += [r.expr for r in self.resolve(inner, ref.scope)] if again else [ref.expr]
+        queue: list[ast.AST] = list(self._makings(expr, scope, 4))
         found: list[Scope] = []
         while queue:
             for node in walk(queue.pop()):
@@ -194,6 +191,15 @@ class Symbols(Index):
                     found.append(cls)
                     queue += [base.node for base in self.bases(cls)]
         return found
+
+    def _makings(self, expr: ast.expr, scope: Scope, depth: int) -> Iterator[ast.expr]:
+        """What made a module, through `net.eval()` that a function returns or is given."""
+        for ref in self.resolve(strip_module_calls(expr), scope):
+            inner = strip_module_calls(ref.expr)
+            if depth and inner is not ref.expr and dotted(inner) is not None:
+                yield from self._makings(inner, ref.scope, depth - 1)
+            else:
+                yield ref.expr
 
     def call_sites(self, function: Scope) -> list[ast.Call]:
         """Calls in this file that run the function."""
@@ -292,6 +298,7 @@ class Symbols(Index):
                 found += self.resolve(binding.value, binding.scope, depth - 1, seen)
         if isinstance(expr, ast.Name):
             function = self.parameter_scope(text, scope) if not bindings else self.same_object(text, bindings)
+            function = function or (_read_before(expr, bindings) if bindings else None)
             if function is not None:
                 found += self._resolve_parameter(function, text, depth, seen)
         if not bindings and isinstance(expr, ast.Attribute) and not text.startswith("self."):
@@ -393,6 +400,15 @@ class Symbols(Index):
         except (RecursionError, ValueError):
             return "..."
         return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _read_before(name: ast.Name, bindings: list[Binding]) -> Scope | None:
+    """The function whose parameter a name still is where it stands: `net, x = self.cast(net.eval(), x)`."""
+    first = min(bindings, key=lambda b: getattr(b.value, "lineno", 0))
+    home, value = first.scope, first.value
+    if name.id not in home.parameters or value is None or first.loop:
+        return None
+    return home if name.lineno <= (value.end_lineno or value.lineno) else None
 
 
 def _is_property(method: Scope) -> bool:
