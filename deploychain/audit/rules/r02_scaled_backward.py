@@ -12,6 +12,7 @@ from deploychain.audit.context import ERROR, Context, Rule
 from deploychain.audit.events import Event
 from deploychain.audit.finding import Finding
 from deploychain.audit.paths import Graph, Node, search
+from deploychain.audit.rules.unscaled_training import without_scaler
 
 
 def check(ctx: Context) -> Iterator[Finding]:
@@ -45,6 +46,7 @@ def check(ctx: Context) -> Iterator[Finding]:
                 f"{scaler}.scale({shown}).backward()" if what.endswith(".backward()") else f"{scaler}.scale({shown})",
             )  # fmt: skip
     yield from _frameworks(ctx, done)
+    yield from without_scaler(ctx)
 
 
 def _loss_text(ctx: Context, event: Event) -> str:
@@ -179,5 +181,5 @@ RULE = Rule(
     bad="loss.backward()\nscaler.step(optimizer)\nscaler.update()",
     good="scaler.scale(loss).backward()\nscaler.step(optimizer)\nscaler.update()",
     check=check,
-    trigger=r"scaler|Scaler|accelerat|fabric|Fabric|16-mixed|precision=16",
+    trigger=r"autocast|scaler|Scaler|accelerat|fabric|Fabric|16-mixed|precision=16",
 )

@@ -118,8 +118,9 @@ def _function(ctx: Context, cls: Scope) -> Iterator[Finding]:
     if any(casts(method) for method in run) or _only_raises(backward):
         return
     first = 0 if "setup_context" in methods else 1
-    mixed = _tensors(forward.args.args[first:], forward.args.defaults, backward) > 1
     reason = _mixes(ctx, run)
+    frozen = not reason.startswith("calls")  # a second factor needs no gradient: the kernel of a blur
+    mixed = _tensors(forward.args.args[first:], forward.args.defaults, None if frozen else backward) > 1
     if reason and (mixed or reason.startswith("calls")) and not _in_fp32_only(ctx, cls):
         what = (
             "under autocast float16 and float32 tensors meet in it, which raises in backward (\"expected ... same dtype\") or misreads "
@@ -136,10 +137,11 @@ def _function(ctx: Context, cls: Scope) -> Iterator[Finding]:
 _NO_TENSOR = words("int float bool str bytes dtype device Size Callable")
 
 
-def _tensors(inputs: list[ast.arg], defaults: list[ast.expr], backward: ast.FunctionDef) -> int:
+def _tensors(inputs: list[ast.arg], defaults: list[ast.expr], backward: ast.FunctionDef | None) -> int:
     """How many of the inputs may be floating-point tensors: no settings by annotation or default, nor the last ones,
-    for which backward always returns None."""
-    results = [n.value.elts for n in walk(backward) if isinstance(n, ast.Return) and isinstance(n.value, ast.Tuple)]
+    for which backward, where that tells, always returns None."""
+    inside = walk(backward) if backward is not None else ()
+    results = [n.value.elts for n in inside if isinstance(n, ast.Return) and isinstance(n.value, ast.Tuple)]
     same = bool(results) and all(len(r) == len(inputs) for r in results)
     without = [all(isinstance(r[i], ast.Constant) for r in results) if same else False for i in range(len(inputs))]
     while without and without[-1]:
