@@ -28,6 +28,13 @@ _AMP = re.compile(
 )
 
 
+# Tensors that hold integers by their name: autocast leaves these alone.
+_INTEGERS = re.compile(
+    r"(^|_)(packed|q_?weights?|b_q_weight|q?zeros|perm|idx|ind(ex|ices)|offsets?|counts?|(seq_?)?lens?|lengths?|ids?|slots?|tables?|labels?|"
+    r"targets?|experts?|seeds?|mask|cu_seqlens\w*|positions?|mapping|rows?|starts?|ends?|lo|hi)(_|\d|$)",
+    re.IGNORECASE,
+)
+_OF_SCHEMA = re.compile(r"Tensor(?:\([^)]*\))?\??(?:\[\])?\??\s+(\w+)")
 _BACKWARD = re.compile(r"backward|(^|_)bwd(_|$)|(^|_)[wd]?grad(_|$)")
 
 
@@ -170,19 +177,26 @@ def _of_function(ctx: Context, call: ast.Call, scope: Scope) -> tuple[str, int] 
         return None  # what is written to can't be cast on the way in, with autocast or without
     given = ctx.symbols.const(keyword(call, "schema"), scope)
     if isinstance(given, str):
-        tensors = given.split("->")[0].count("Tensor")
+        tensors = _in_schema(given)
     else:
         every = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
-        tensors = sum(a.annotation is not None and "Tensor" in ast.unparse(a.annotation) for a in every)
+        tensors = sum(
+            a.annotation is not None and "Tensor" in ast.unparse(a.annotation) and not _INTEGERS.search(a.arg)
+            for a in every
+        )
     if tensors < 2 and not (tensors == 1 and _is_compiled(ctx, node)):
         return None
     return (label if isinstance(label, str) else node.name), tensors
 
 
+def _in_schema(schema: str) -> int:
+    return sum(not _INTEGERS.search(name) for name in _OF_SCHEMA.findall(schema.split("->")[0]))
+
+
 def _of_schema(label: object, schema: object) -> tuple[str, int] | None:
     if not isinstance(schema, str) or not isinstance(label, str) or "!" in schema:  # out= is never cast
         return None
-    tensors = schema.split("->")[0].count("Tensor")
+    tensors = _in_schema(schema)
     name = label.split("(")[0].strip()
     return (name, tensors) if tensors >= 2 and not _BACKWARD.search(name.lower()) else None
 

@@ -178,7 +178,10 @@ def _repairs(ctx: Context, node: ast.AST) -> bool:
         isinstance(n, ast.Call) and last_name(n.func) in _TESTS for n in walk(node.test)
     )
     return asks and any(
-        isinstance(s, ast.Assign) and isinstance(s.value, ast.Call) and last_name(s.value.func) in _CLAMPS
+        isinstance(s, ast.Assign)
+        and isinstance(s.value, ast.Call)
+        and last_name(s.value.func) in _CLAMPS
+        and not (last_name(s.value.func) == "where" and len(s.value.args) < 2)  # which places
         for s in node.body
     )
 

@@ -103,7 +103,9 @@ def _some_names(ctx: Context, export: Export) -> bool:
 
 
 def _of_caller(ctx: Context, export: Export) -> bool:
-    """A parameter of the function that exports, which no call in the file gives."""
+    """A parameter of the function that exports, which no call in the file gives, and names are none."""
+    if any(export.written(name) is not None for name in ("input_names", "output_names")):
+        return False
     axes = export.written("dynamic_axes")
     function = ctx.symbols.parameter_scope(axes.id, export.scope) if isinstance(axes, ast.Name) else None
     if (
