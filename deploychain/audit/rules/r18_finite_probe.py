@@ -75,7 +75,7 @@ def check(ctx: Context) -> Iterator[Finding]:
                 "R18", node, ERROR if strict else NOTE if repair else WARNING,
                 f"`{ctx.str(test)}` in forward depends on the data: torch.export and the ONNX exporter fail on it, and each call waits for "
                 f"the GPU{'' if repair else '; and it misses overflow that only happens in the gradients'}",
-                "clamp without asking: where nothing is infinite it changes nothing" if repair else
+                "the same without the question: where every value is finite it changes nothing" if repair else
                 "probe from outside, in debug runs: module.register_forward_hook(lambda m, i, o: print(torch.isfinite(o).all())), or "
                 "deploychain.monitor",
             )  # fmt: skip
