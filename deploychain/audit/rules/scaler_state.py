@@ -37,7 +37,7 @@ def checkpoints(ctx: Context) -> Iterator[Finding]:
     scaler_loaded = scaler_loaded or any(_has_scaler(names - {ANY}, scalers) for _, names in out_of)
     if saved is not None and not scaler_saved and not _scaler_given(ctx):
         lost = "the resume asks for it and finds nothing" if scaler_loaded else (
-            "after a resume the scale starts at 65536 again, with 5 to 10 skipped steps and a lost growth counter"
+            "after a resume the scale is the initial one again (65536 by default: 5 to 10 skipped steps), the growth counter 0"
         )  # fmt: skip
         yield ctx.finding(
             "R28", saved, WARNING,
@@ -47,8 +47,8 @@ def checkpoints(ctx: Context) -> Iterator[Finding]:
     elif saved is None and not scaler_saved and (kept := _kept(ctx, stepped)) is not None:
         yield ctx.finding(
             "R28", kept, NOTE,
-            f"`{ctx.str(kept.targets[0])}` keeps the optimiser for checkpoints, and nothing keeps the scaler: after a resume the scale starts "
-            "at 65536 again, with 5 to 10 skipped steps and a lost growth counter",
+            f"`{ctx.str(kept.targets[0])}` keeps the optimiser for checkpoints, and nothing keeps the scaler: after a resume the scale is the "
+            "initial one again (65536 by default: 5 to 10 skipped steps), the growth counter 0",
             f'{ast.unparse(kept.targets[0].value)}["scaler"] = ...' if isinstance(kept.targets[0], ast.Subscript) else "",
         )  # fmt: skip
     elif scaler_saved and not scaler_loaded and not ctx.says(_WRITTEN) and not any(ANY in n for _, n in out_of):
@@ -57,8 +57,8 @@ def checkpoints(ctx: Context) -> Iterator[Finding]:
             return
         yield ctx.finding(
             "R28", load, WARNING,
-            "the optimiser's state is loaded but not the scaler's, which the checkpoint holds: the scale starts at 65536 again, with 5 "
-            "to 10 skipped steps and a lost growth counter",
+            "the optimiser's state is loaded but not the scaler's, which the checkpoint holds: the scale is the initial one again "
+            "(65536 by default: 5 to 10 skipped steps), the growth counter 0",
             f'{ctx.str(load)}\nscaler.load_state_dict(checkpoint["scaler"])',
         )  # fmt: skip
 

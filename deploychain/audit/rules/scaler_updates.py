@@ -119,7 +119,7 @@ def stuck_scale(ctx: Context) -> Iterator[Finding]:
         if (leaves and {"step", "update"} <= later) or ({"step", "update"} <= inside and not later & {"update"}):
             yield ctx.finding(
                 "R28", node, WARNING,
-                "where the gradients are not finite the batch is left without step and update(): the scale, 65536 at the start, is never "
+                "where the gradients are not finite the batch is left without step and update(): the scale is never "
                 "lowered, so the next batch overflows at the same scale, and training stands still",
                 "scaler.step(optimizer)  # skips by itself where gradients are not finite\nscaler.update()  # and this lowers the scale",
             )  # fmt: skip
