@@ -42,6 +42,10 @@ class TrainingFunctions:
             for n in walk(root)
         )
 
+    def _given(self, call: ast.Call, scope: Scope) -> list[Scope]:
+        """What a call may run that names no function of the file: hooks, functions that somebody handed over."""
+        return [*unordered(self.symbols, call, scope), *handed(self.symbols, call.func, scope)]
+
     @cached_property
     def _ids(self) -> set[int]:
         symbols = self.symbols
@@ -52,8 +56,7 @@ class TrainingFunctions:
             if self.reader.of_call(call, scope, {}) or self.reader.is_grad_argument(call, scope):
                 found.add(id(scope))
             inner = runs(symbols, call, scope)
-            others = [*unordered(symbols, call, scope), *handed(symbols, call.func, scope)] if inner is None else [inner]
-            for function in others:
+            for function in [inner] if inner is not None else self._given(call, scope):
                 callers.setdefault(id(function), set()).add(id(scope))
         for loop in symbols.nodes(ast.For):
             scope = symbols.scope(loop)

@@ -164,9 +164,11 @@ def test_functions_that_all_call_each_other_are_followed_no_further_than_the_lim
         "        with self.plain():\n            yield\n\n    def forward(self, x):\n        with self.plain():\n"
         "            return self.net(x)\n",
         'opts = opts["model"].get("x")(opts)\nnet = net.build(net)\nnet.half()\n',
-        "def a(x):\n    return b(x).half()\n\n\ndef b(x):\n    return a(x)\n\n\nnet = a(net)\nscaler.scale(net(1)).backward()\n",
+        "def a(x):\n    return b(x).half()\n\n\ndef b(x):\n    return a(x)\n\n\n"
+        "net = a(net)\nscaler.scale(net(1)).backward()\n",
         "class A:\n    def __init__(self):\n        self.inner = self.inner.inner\n        self.step = self.step\n"
-        "        self.cfg = self.cfg[self.cfg.name]\n\n    def run(self):\n        with self.inner.ctx():\n            self.step()\n",
+        "        self.cfg = self.cfg[self.cfg.name]\n\n    def run(self):\n"
+        "        with self.inner.ctx():\n            self.step()\n",
     ],
     ids=["item-of-itself", "context-manager-of-the-base", "calls-of-itself", "each-other", "attributes-of-themselves"],
 )
