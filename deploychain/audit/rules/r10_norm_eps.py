@@ -321,8 +321,8 @@ def _rebuilt(ctx: Context) -> Iterator[Finding]:
             continue
         scope = ctx.symbols.scope(call)
         old = [r.expr for r in ctx.symbols.resolve(shape.value, scope)] if isinstance(shape, ast.Attribute) else []
-        of_network = any(isinstance(e, ast.Call) and last_name(e.func) not in _NORMS for e in old)  # a norm on top of it
-        if not of_network and isinstance(ctx.symbols.const(eps, scope), float):
+        on_top = any(isinstance(e, ast.Call) and last_name(e.func) not in _NORMS for e in old)  # of a network
+        if not on_top and isinstance(ctx.symbols.const(eps, scope), float):
             yield _changed(ctx, call)
 
 
