@@ -242,7 +242,7 @@ class Symbols(Index):
         if depth <= 0 or id(expr) in seen or self._depth > 40 or self._steps > _PER_QUESTION or self.exhausted:
             return [Ref(expr, scope)]
         key = (id(expr), id(scope))
-        if not seen and key in self._resolve_cache:
+        if key in self._resolve_cache:
             return self._resolve_cache[key]
         self._depth += 1
         try:
