@@ -105,7 +105,7 @@ class Amp:
             return True
         if text is None or text not in self._uses:
             return False
-        return all(not isinstance(ref.expr, ast.Call) for ref in refs)
+        return all(not isinstance(ref.expr, ast.Call) or _asks_for_scaler(ref.expr) for ref in refs)
 
     def scaler_state(self, expr: ast.expr, scope: Scope) -> bool | None:
         """Whether the scaler is enabled: False only where every construction that is visible says so."""
@@ -397,6 +397,12 @@ class Amp:
         """By its own name, or by that of the collection that it comes from."""
         texts = [dotted(e) or "" for e in (expr, *(r.expr for r in refs))]
         return any(pattern.search(t.rpartition(".")[2]) for t in texts if t)
+
+
+def _asks_for_scaler(call: ast.Call) -> bool:
+    """`getattr(trainer.precision_plugin, "scaler", None)`"""
+    name = call.args[1] if last_name(call.func) == "getattr" and len(call.args) > 1 else None
+    return isinstance(name, ast.Constant) and isinstance(name.value, str) and bool(_SCALER_NAME.search(name.value))
 
 
 def _without_partial(call: ast.Call) -> ast.Call:

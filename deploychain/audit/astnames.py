@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -108,7 +109,8 @@ def dotted(expr: ast.AST) -> str | None:
 
 
 def write_out(tree: ast.Module) -> None:
-    """`f = lambda x: y` to a `def`, `getattr(nn, "BCELoss")` `nn.BCELoss`, `setattr(x, "y", v)` `x.y = v`, in place.
+    """`f = lambda x: y` to a `def`, `getattr(nn, "BCELoss")` `nn.BCELoss`, `setattr(x, "y", v)` `x.y = v`, in place;
+    `(a if c else b).backward()` to `a.backward() if c else b.backward()`.
 
     With a default it stays: code that probes for a name is no use of it.
     """
@@ -138,6 +140,12 @@ def _written_out(node: ast.AST) -> ast.AST:
         body = ast.copy_location(ast.Return(node.value.body), node.value)
         made = ast.FunctionDef(node.targets[0].id, node.value.args, [body], [], None)
         return ast.copy_location(made, node) if len(node.targets) == 1 else node
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.IfExp):
+        chosen, method = node.func.value, node.func.attr
+        arms = [ast.Attribute(arm, method, ast.Load()) for arm in (chosen.body, chosen.orelse)]
+        calls = [ast.Call(ast.copy_location(arm, node.func), [], deepcopy(node.keywords)) for arm in arms]
+        either = ast.IfExp(chosen.test, *(ast.copy_location(call, node) for call in calls))
+        return ast.copy_location(either, node) if not node.args else node
     call = node.value if isinstance(node, ast.Expr) else node
     if not (
         isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and len(call.args) > 1 and not call.keywords

@@ -35,7 +35,8 @@ SKIPPED_FOLDERS = frozenset(
 _IGNORE = re.compile(r"#\s*deploychain:\s*ignore\b(?:\[([^\]]*)\])?")
 # What `write_out` writes out; few files have any of it.
 _WRITTEN_SHORT = re.compile(
-    r"\bgetattr\([^'\"]{1,120},\s*['\"]\w+['\"]\s*,?\s*\)|\bsetattr\([^'\"]{1,120},\s*['\"]|^\s*\w+\s*=\s*lambda\b",
+    r"\bgetattr\([^'\"]{1,120},\s*['\"]\w+['\"]\s*,?\s*\)|\bsetattr\([^'\"]{1,120},\s*['\"]|^\s*\w+\s*=\s*lambda\b"
+    r"|\belse\b[^\n]*\)\.\w+\([^,)]*\)",
     re.MULTILINE,
 )
 _ASSIGNED_MAGIC = re.compile(r"^(\s*[\w, .]+=\s*)[!%]\S")

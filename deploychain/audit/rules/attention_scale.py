@@ -168,6 +168,8 @@ def _is_part(ctx: Context, node: ast.AST, value: ast.expr, scope: Scope) -> bool
             return True
         if isinstance(part, ast.BinOp):
             parts += [part.left, part.right]
+        elif isinstance(part, ast.IfExp):
+            parts += [part.body, part.orelse]
         elif isinstance(part, ast.Name) and part.id not in followed:
             followed.add(part.id)
             if isinstance(node, ast.AugAssign) and dotted(node.target) == part.id:

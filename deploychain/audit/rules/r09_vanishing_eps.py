@@ -11,6 +11,7 @@ from deploychain.audit.astnames import Scope, argument, keyword, last_name
 from deploychain.audit.callees import callers
 from deploychain.audit.context import WARNING, Context, Rule
 from deploychain.audit.finding import Finding
+from deploychain.audit.half_parameters import trained_dtype
 from deploychain.audit.rules.r08_half_params import VANISHING
 from deploychain.audit.tree import walk
 from deploychain.audit.values import Seen, Value
@@ -99,12 +100,17 @@ def _constant_tensor(ctx: Context, expr: ast.expr, scope: Scope) -> Any:
 
 def _optimizer(ctx: Context, seen: Seen, call: ast.Call, leaf: str) -> Iterator[Finding]:
     """An eps that is written for an optimiser of float16 parameters. (The default of Adam is a matter of R08.)"""
-    if not seen.args or seen.args[0].dtype != "fp16" or not seen.args[0].sure:
-        return
     given = keyword(call, "eps")
     eps = ctx.symbols.const(given, seen.function) if given is not None else _OPTIMIZERS.get(leaf)  # type: ignore[arg-type]
-    if isinstance(eps, float) and _vanishes(eps):
-        line = getattr(seen.args[0].via, "lineno", call.lineno)
+    if not isinstance(eps, float) or not _vanishes(eps):
+        return
+    sure = bool(seen.args) and seen.args[0].dtype == "fp16" and seen.args[0].sure
+    halved: ast.AST | None = (seen.args[0].via or call) if sure else None
+    if halved is None and given is not None:  # groups of parameters, lists of them
+        trained = trained_dtype(ctx, call)
+        halved = trained[1] if trained is not None and trained[0] == "fp16" else None
+    if halved is not None:
+        line = getattr(halved, "lineno", call.lineno)
         yield ctx.finding(
             "R09", call, WARNING,
             f"{leaf} computes in the dtype of its parameters, float16 since line {line}: eps={eps:g} rounds to 0 there, so a "
