@@ -76,6 +76,9 @@ class Configs:
         found: list[Ref] = []
         for holder in self.names.resolve(base, scope, depth - 1, seen):
             found += self.held(holder, key, depth, seen)
+        if not found and isinstance(base, ast.Name):  # `def load(args: ModelArgs)`, whatever callers hand over
+            cls = self.names.instance_class(base, scope)
+            found = self.of_class(cls, key, depth, seen) if cls is not None else []
         return found
 
     def held(self, holder: Ref, key: str, depth: int = 5, seen: frozenset[int] = frozenset()) -> list[Ref]:

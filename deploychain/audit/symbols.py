@@ -168,7 +168,7 @@ class Symbols(Index):
                     return made
                 if call is not ref.expr:  # a function returns `net.eval()`
                     return self.instance_class(call, ref.scope)
-        return None
+        return self._annotated(expr.id, scope) if isinstance(expr, ast.Name) else None  # callers tell nothing
 
     def _annotated(self, name: str, scope: Scope) -> Scope | None:
         """The class of this file that a parameter is annotated with, or that its default is made of."""
