@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
+import re
 
-from deploychain.audit.astnames import Scope, argument_for, dotted, returns, strip_module_calls
+from deploychain.audit.astnames import Scope, argument_for, dotted, last_name, returns, strip_module_calls
 from deploychain.audit.context import Context
 from deploychain.audit.events import Event
 from deploychain.audit.tree import walk
 
 Key = tuple[int, str]
 _STEPS = 40  # of following one name
+_WRAPS = re.compile(r"wrap|ddp|fsdp|parallel|prepare|^getattr$", re.IGNORECASE)
 
 
 def modules_of(node: ast.AST) -> set[str]:
@@ -37,7 +39,12 @@ def other_parameters(ctx: Context, unscale: Event, clip: Event) -> bool:
         held |= names
         made += [(expr, ref.scope) for expr in _holders(ref.expr)]
     if not apart:
-        return not any(a == b or a.startswith(b + ".") or b.startswith(a + ".") for a in clipped for b in held)
+        if any(a == b or a.startswith(b + ".") or b.startswith(a + ".") for a in clipped for b in held):
+            return False
+        # Two names, one model: `self.raw_model = self.model.module`, `ddp = DDP(net)`.
+        theirs = [_origins(ctx, expr, scope, partly=True) for expr, scope in made]
+        ours = [_origins(ctx, expr, clip.scope, partly=True) for expr in _holders(clip.node)]
+        return not any(_related(a, b) for mine in ours for a in mine for other in theirs for b in other)
     # The names of two functions: `model` in __init__ is `self.model` here. They are followed to where they are made.
     if any(_more(ctx, ref.expr) for ref in ctx.symbols.resolve(unscale.node.args[0], unscale.scope)):
         return False
@@ -67,23 +74,24 @@ def _related(a: Key, b: Key) -> bool:
     return a[0] == b[0] and (a[1] == b[1] or a[1].startswith(b[1] + ".") or b[1].startswith(a[1] + "."))
 
 
-def _origins(ctx: Context, expr: ast.expr, scope: Scope) -> set[Key]:
+def _origins(ctx: Context, expr: ast.expr, scope: Scope, *, partly: bool = False) -> set[Key]:
     """Every name that an object goes by, those of the modules it is put together from among them; empty where one
-    of them leads out of the file's sight."""
+    of them leads out of the file's sight, unless `partly`: then those that are known."""
     symbols = ctx.symbols
     found: set[Key] = set()
     queue = [(expr, scope, 0)]
     certain = False
     for _ in range(_STEPS):
         if not queue:
-            return found if certain else set()
+            return found if certain or partly else set()
         value, where, place = queue.pop()
         value = strip_module_calls(value)
         if isinstance(value, ast.Call):
             function = symbols.local_function(value.func, where)
             if function is None:
                 certain = True  # it is made here
-                queue += [(a, where, 0) for a in _parts(value) if _is_made(ctx, a, where)]
+                same = partly and _WRAPS.search(last_name(value.func)) is not None
+                queue += [(a, where, 0) for a in _parts(value) if same or _is_made(ctx, a, where)]
                 continue
             for result in returns(function):
                 each = result.elts if isinstance(result, ast.Tuple) else [result]
@@ -92,6 +100,9 @@ def _origins(ctx: Context, expr: ast.expr, scope: Scope) -> set[Key]:
             continue
         text = dotted(value)
         if text is None:
+            if partly:
+                queue += [(a, where, 0) for a in (value.body, value.orelse)] if isinstance(value, ast.IfExp) else []
+                continue
             return set()
         bindings = symbols.bindings(text, where)
         function = symbols.parameter_scope(text, where) if isinstance(value, ast.Name) and not bindings else None
@@ -107,13 +118,13 @@ def _origins(ctx: Context, expr: ast.expr, scope: Scope) -> set[Key]:
             if function.name == "__init__" and function.owner is not None:
                 sites = symbols.constructions(function.owner)
             given = [(a, symbols.scope(c), 0) for c in sites if (a := argument_for(c, function, text)) is not None]
-            if not given or len(given) != len(sites):
+            if not partly and (not given or len(given) != len(sites)):
                 return set()
             queue += given
-        elif not bindings or any(b.value is None or b.loop for b in bindings):
+        elif not partly and (not bindings or any(b.value is None or b.loop for b in bindings)):
             return set()
         queue += [(b.value, b.scope, b.place or 0) for b in bindings if b.value is not None]
-    return set()
+    return found if partly else set()
 
 
 def _parts(call: ast.Call) -> list[ast.expr]:

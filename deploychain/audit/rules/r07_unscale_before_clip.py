@@ -58,8 +58,11 @@ def _by_parameters(ctx: Context, graph: Graph) -> Iterator[tuple[set[int], set[i
     groups: dict[tuple[frozenset[str], int], list[Event]] = {}
     for _, clip in graph.events("clip"):
         groups.setdefault((frozenset(modules_of(clip.node)), id(clip.scope)), []).append(clip)
+    stepped = {e.key for _, e in graph.events("scaler-step", "optimizer-step")}
     for clips in groups.values():
-        unscales = [e for _, e in graph.events("unscale") if not other_parameters(ctx, e, clips[0])]
+        unscales = [
+            e for _, e in graph.events("unscale") if stepped == {e.key} or not other_parameters(ctx, e, clips[0])
+        ]
         yield {id(c) for c in clips}, {id(e) for e in unscales}
 
 
