@@ -32,6 +32,14 @@ def run_by_self(index: Index, function: Scope) -> list[Scope]:
     return known or (others[:4] if is_abstract(function.owner) else [function, *others[:4]])
 
 
+def bodies(index: Index, function: Scope) -> list[Scope]:
+    """The functions that one name may run: `if scaler is None: def scale(x): ... else: def scale(x): ...`."""
+    same = [f for f in index.functions.get(function.name, ()) if f.parent is function.parent and f.owner is None]
+    if len(same) < 2 or all(index.parent.get(f.node) is getattr(f.parent, "node", None) for f in same):
+        return [function]  # one after the other: the last one
+    return same[-4:]
+
+
 def _method(index: Index, cls: Scope, name: str) -> Scope | None:
     return next((f for c in index.bases(cls) for f in index.functions.get(name, ()) if f.owner is c), None)
 

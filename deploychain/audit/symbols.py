@@ -28,7 +28,7 @@ from deploychain.audit.decisions import Decisions
 from deploychain.audit.entries import write_out_entries
 from deploychain.audit.identities import Identities
 from deploychain.audit.index import Index
-from deploychain.audit.inheritance import left_open, run_by_self
+from deploychain.audit.inheritance import bodies, left_open, run_by_self
 from deploychain.audit.keywords import write_out_keywords, write_out_partials
 from deploychain.audit.likely_classes import LikelyClasses
 from deploychain.audit.registries import Registries, entry_results
@@ -388,7 +388,7 @@ class Symbols(Index):
         if function.name in ("forward", "__init__"):
             return []
         own = isinstance(call.func, ast.Attribute) and last_name(call.func.value) == "self"
-        for each in run_by_self(self, function) if own else (function,):
+        for each in run_by_self(self, function) if own else bodies(self, function):
             for value in self.decisions.live_returns(each):
                 found += self.resolve(value, each, depth - 1, seen)
         return found
