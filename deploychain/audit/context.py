@@ -85,7 +85,7 @@ class Context:
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self.text = source.text
+        self.text = source.code
         self._says: dict[re.Pattern[str], bool] = {}
 
     def says(self, pattern: re.Pattern[str]) -> bool:
@@ -97,7 +97,7 @@ class Context:
 
     @cached_property
     def lines(self) -> list[str]:
-        return self.text.split("\n")
+        return self.source.text.split("\n")
 
     @cached_property
     def symbols(self) -> Symbols:

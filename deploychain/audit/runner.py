@@ -24,6 +24,7 @@ _RELEVANT = (
     *("torch", "lightning", "accelerat", "transformers", "scaler", "trtexec", "tensorrt", "nnx", "ONNX", "autocast"),
     "deepspeed",
 )
+_COMMANDS = ("trtexec", "tensorrt", "nnx", "ONNX", "deepspeed", "accelerat", "polygraphy", "lightning")
 
 
 def audit_paths(paths: Sequence[Path], settings: AuditSettings | None = None) -> AuditReport:
@@ -92,9 +93,9 @@ def audit_text(text: str, path: str = "<string>", settings: AuditSettings | None
 
 def audit_source(source: Source, rules: Iterable[Rule]) -> FileResult:
     """(findings, how many were switched off by comments, problems) of one parsed file."""
-    if not any(word in source.text for word in _RELEVANT):
+    if not _relevant(source):
         return [], 0, list(_useless_comments(source))
-    rules = [r for r in rules if r.check is not None and mentioned(r.trigger)(source.text)]
+    rules = [r for r in rules if r.check is not None and mentioned(r.trigger)(source.code)]
     if not rules:
         return [], 0, list(_useless_comments(source))
     context = Context(source)
@@ -121,6 +122,17 @@ def audit_source(source: Source, rules: Iterable[Rule]) -> FileResult:
             )
         )
     return [_in_cell(source, f) for f in kept.values()], suppressed, problems
+
+
+def _relevant(source: Source) -> bool:
+    """Something of the code is about torch or what it is deployed with.
+
+    Strings tell as much of command lines and of `import_module` only.
+    """
+    if not any(word in source.text for word in _RELEVANT):
+        return False
+    asked = _RELEVANT if "import_" in source.words else _COMMANDS
+    return any(word in source.words for word in _RELEVANT) or any(word in source.code for word in asked)
 
 
 def _useless_comments(source: Source) -> Iterator[Problem]:

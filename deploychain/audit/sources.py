@@ -12,6 +12,7 @@ import tokenize
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 from deploychain.audit.astnames import write_out
@@ -43,13 +44,17 @@ _ASSIGNED_MAGIC = re.compile(r"^(\s*[\w, .]+=\s*)[!%]\S")
 _PYTHON_2 = re.compile(
     r"^\s*(print\s+[\"'\w]|except\s+[\w.]+\s*,\s*\w+\s*:|raise\s+\w+\s*,|exec\s+[\"'])", re.MULTILINE
 )
+# Comments and strings, whichever starts first.
+_TOKENS = re.compile(
+    r"#[^\n]*|\"\"\"(?:[^\\]|\\.)*?\"\"\"|'''(?:[^\\]|\\.)*?'''|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'", re.DOTALL
+)
 
 
 class UnreadableSource(Exception):
     """A file that cannot be audited; the text says why."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Source:
     """One parsed file. In a notebook `lines` maps a line of the joined code cells to (cell, line in the cell)."""
 
@@ -59,6 +64,20 @@ class Source:
     cells: tuple[tuple[int, int], ...] = ()
     ignored: dict[int, frozenset[str]] = field(default_factory=dict)  # line -> rules
     left_out: tuple[str, ...] = ()  # cells of a notebook that are no Python, and why
+
+    @cached_property
+    def code(self) -> str:
+        """The text with blanks for comments and docstrings: what these mention says nothing about the code."""
+        text = _TOKENS.sub(lambda m: " " * len(m[0]) if m[0].startswith("#") else m[0], self.text)
+        lines = text.split("\n")
+        for first, last in _docstrings(self.tree):
+            lines[first - 1 : last] = [""] * (last - first + 1)
+        return "\n".join(lines)
+
+    @cached_property
+    def words(self) -> str:
+        """The code without what stands in strings."""
+        return _TOKENS.sub(" ", self.code)
 
 
 def discover(paths: Iterable[Path], exclude: Iterable[str] = ()) -> Iterator[Path]:
@@ -209,6 +228,18 @@ def parse(path: str, text: str, cells: tuple[tuple[int, int], ...] = ()) -> Sour
     if _WRITTEN_SHORT.search(text):
         write_out(tree)
     return Source(path, text, tree, cells, _ignores(text))
+
+
+def _docstrings(tree: ast.Module) -> Iterator[tuple[int, int]]:
+    """The lines of every string that stands alone: nothing reads it."""
+    stack: list[ast.AST] = [tree]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.Expr):
+            if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+                yield node.lineno, node.end_lineno or node.lineno
+        elif isinstance(node, ast.stmt | ast.Module | ast.ExceptHandler | ast.match_case):
+            stack += ast.iter_child_nodes(node)
 
 
 def _ignores(text: str) -> dict[int, frozenset[str]]:

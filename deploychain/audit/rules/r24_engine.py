@@ -105,7 +105,7 @@ def _grepped(ctx: Context) -> Iterator[str]:
 
 
 def _precisions(ctx: Context, lines: CommandLines) -> Iterator[Finding]:
-    release, done = Release(ctx.symbols, ctx.text), set()
+    release, done = Release(ctx.symbols, ctx.source.text), set()
     for piece in lines.having(*_GONE):
         if id(piece.root) in done or _other_program(piece, lines):
             continue
@@ -140,7 +140,7 @@ def _open_ended(ctx: Context, root: ast.AST) -> bool:
 
 def _flags(ctx: Context) -> Iterator[Finding]:
     """BuilderFlag.FP16 where the file is for TensorRT 11."""
-    release = Release(ctx.symbols, ctx.text)
+    release = Release(ctx.symbols, ctx.source.text)
     if release.strong is False or (release.strong is None and not release.tests):
         return
     fix = "convert the ONNX file (modelopt.onnx.autocast with calibration data), and build it without precision flags"
