@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from deploychain.audit.astnames import Scope, dotted
+from deploychain.audit.astnames import Scope, dotted, last_name
 from deploychain.audit.paths import Guard
 from deploychain.audit.symbols import Symbols
 from deploychain.audit.tree import walk
@@ -35,6 +35,22 @@ def about_skip(test: ast.expr, symbols: Symbols, scope: Scope) -> bool:
 def periodic(test: ast.expr, symbols: Symbols, scope: Scope) -> bool:
     """`(i + 1) % accum == 0`, as it is or by name: true in some iterations and false in others of one run."""
     return any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod) for n in walk(written_out(test, symbols, scope)))
+
+
+def with_gradients(context: ast.expr, symbols: Symbols, scope: Scope) -> tuple[Guard, ...]:
+    """What holds where autograd is on inside of a `with`: `no_grad() if frozen else nullcontext()`."""
+    refs = symbols.bindings(context.id, scope) if isinstance(context, ast.Name) else []
+    held = refs[0].value if len(refs) == 1 and refs[0].value is not None else context
+    if isinstance(held, ast.IfExp):
+        off = [_turns_off(arm) for arm in (held.body, held.orelse)]
+        return conditions(held.test, off[1]) if off[0] != off[1] else ()
+    if isinstance(held, ast.Call) and last_name(held.func) == "set_grad_enabled" and len(held.args) == 1:
+        return () if isinstance(held.args[0], ast.Constant) else conditions(held.args[0], True)
+    return ()
+
+
+def _turns_off(expr: ast.expr) -> bool:
+    return isinstance(expr, ast.Call) and last_name(expr.func) in ("no_grad", "inference_mode")
 
 
 def written_out(test: ast.expr, symbols: Symbols, scope: Scope) -> ast.expr:

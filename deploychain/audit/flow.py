@@ -22,6 +22,7 @@ from deploychain.audit.conditions import (
     periodic,
     renewed,
     target_names,
+    with_gradients,
     written_out,
 )
 from deploychain.audit.dispatch import Dispatch, Frame, variants
@@ -79,6 +80,7 @@ class _Build:
         self.stack: list[Scope] = []
         self.frame = Frame(concrete)
         self.said: dict[str, str] = {}  # the strings that the function was called with
+        self.graded: tuple[Guard, ...] = ()  # what holds where autograd is on: no backward runs without
         self.asked: dict[str, ast.expr] = {}  # the conditions that it was called with: `need_update=(i + 1) % n == 0`
 
     def graph(self) -> Graph:
@@ -138,9 +140,13 @@ class _Build:
         if isinstance(s, ast.While):
             return self._loop(s, s.test, None, frontier, scope, names)
         if isinstance(s, ast.With | ast.AsyncWith):
+            outer = self.graded
             for item in s.items:
                 frontier = self._expression(item.context_expr, frontier, scope, names)
-            return self._body(s.body, frontier, scope, names)
+                self.graded += with_gradients(item.context_expr, self.symbols, scope)
+            frontier = self._body(s.body, frontier, scope, names)
+            self.graded = outer
+            return frontier
         if isinstance(s, ast.Try) or type(s).__name__ == "TryStar":
             return self._try(s, frontier, scope, names)  # type: ignore[arg-type]
         if isinstance(s, ast.Match):
@@ -248,6 +254,8 @@ class _Build:
             return frontier  # the file shows that function, and nothing happens in it
         node = self._node(call.lineno)
         node.events.append(event)
+        if event.kind == "backward":
+            frontier = [(source, guards + self.graded) for source, guards in frontier]
         self._link(frontier, node)
         return [(node, ())]
 
@@ -280,10 +288,11 @@ class _Build:
         node = self._node(call.lineno)
         node.renews = frozenset(unnamed)
         self._link(frontier, node)
-        before = self.guards, self.said, self.asked, self.frame
+        before = self.guards, self.said, self.asked, self.frame, self.graded
         self.said, self.asked, self.frame = said, asked, self.dispatch.inside(call, inner, self.frame)
+        self.graded = tuple(g for g in self.graded if g[0].startswith("self.") and inner.owner is not None)
         out = self._function(inner, mapped, [(node, ())])
-        self.guards, self.said, self.asked, self.frame = before
+        self.guards, self.said, self.asked, self.frame, self.graded = before
         return out
 
     def _hooks(self, call: ast.Call, frontier: list[Edge], scope: Scope, names: dict[str, str]) -> list[Edge]:
