@@ -80,6 +80,7 @@ class _Build:
         self.stack: list[Scope] = []
         self.frame = Frame(concrete)
         self.said: dict[str, str] = {}  # the strings that the function was called with
+        self.early: set[int] = set()  # nodes of `if ...: return`
         self.graded: tuple[Guard, ...] = ()  # what holds where autograd is on: no backward runs without
         self.asked: dict[str, ast.expr] = {}  # the conditions that it was called with: `need_update=(i + 1) % n == 0`
 
@@ -104,7 +105,12 @@ class _Build:
         self.stack.append(scope)
         self.returns.append([])
         kept, self.breaks, self.continues = (self.breaks, self.continues), [], []
+        before = len(self.nodes)
         frontier = self._body(scope.body, frontier, scope, names)
+        for node in self.nodes[before:] if len(self.stack) > 1 else ():
+            if node.number in self.early:  # the rest of the helper is the other branch
+                node.branches[1] = (node.branches[1][0], len(self.nodes))
+                self.early.discard(node.number)
         self.breaks, self.continues = kept
         frontier += self.returns.pop()
         self.stack.pop()
@@ -334,6 +340,8 @@ class _Build:
             node.leaves.append(not edges)
             outs.append(edges)
         self.guards = outer
+        if isinstance(body[-1], ast.Return) and not orelse:
+            self.early.add(node.number)
         # After `if not amp: ...; continue` the rest runs only with amp.
         if not outs[0]:
             self.guards = outer + no
