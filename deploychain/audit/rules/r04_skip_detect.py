@@ -18,8 +18,8 @@ def check(ctx: Context) -> Iterator[Finding]:
     for call, scope in ctx.calls_named("step"):
         if not (isinstance(call.func, ast.Attribute) and call.args and ctx.amp.is_scaler(call.func.value, scope)):
             continue
-        if _own_class(ctx, call.func.value, scope):
-            continue
+        if _own_class(ctx, call.func.value, scope) or len(call.args) > 1 or call.keywords:
+            continue  # a closure's loss comes back as well: who asks for None there may mean that
         use = _use(ctx, call, scope, 7)
         if use is None:
             continue

@@ -126,7 +126,8 @@ def _set_by_hand(ctx: Context) -> Iterator[Finding]:
             continue
         text = dotted(call.func.value) or ""
         named = any(k.arg == "new_scale" for k in call.keywords) and SCALER_NAME.search(text.rpartition(".")[2])
-        if (named or is_scaler(ctx, call.func.value, scope)) and _chosen(ctx, value, scope):
+        ours = named or is_scaler(ctx, call.func.value, scope)
+        if ours and _chosen(ctx, value, scope) and not _is_last_floor(ctx, call, value, scope):
             yield _by_hand(ctx, call)
     for node in ctx.symbols.nodes(ast.Assign):
         for target in node.targets:
@@ -141,6 +142,28 @@ def _set_by_hand(ctx: Context) -> Iterator[Finding]:
                 ):
                     if isinstance(key, ast.Constant) and key.value == "scale" and _chosen(ctx, value, ref.scope):
                         yield _by_hand(ctx, call)
+
+
+def _is_last_floor(ctx: Context, call: ast.Call, value: ast.expr, scope: Scope) -> bool:
+    """`if scaler.get_scale() < floor: scaler.update(floor)` with a floor of 1 or less: training has failed by then."""
+    floor = number(ctx, value, scope)
+    if floor is None or floor > 1:
+        return False
+    node: ast.AST = call
+    while (above := ctx.symbols.parent.get(node)) is not None and not isinstance(node, ast.FunctionDef):
+        if isinstance(above, ast.If) and node in above.body:
+            for test in walk(above.test):
+                if not isinstance(test, ast.Compare) or len(test.ops) != 1:
+                    continue
+                low, high = test.left, test.comparators[0]
+                if isinstance(test.ops[0], ast.Gt | ast.GtE):
+                    low, high = high, low
+                elif not isinstance(test.ops[0], ast.Lt | ast.LtE):
+                    continue
+                if number(ctx, high, scope) == floor and scale_read(ctx, low, scope) == "scale":
+                    return True
+        node = above
+    return False
 
 
 def _chosen(ctx: Context, value: ast.expr, scope: Scope, depth: int = 4) -> bool:
