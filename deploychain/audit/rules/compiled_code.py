@@ -91,7 +91,7 @@ def _may_be_tensor(ctx: Context, expr: ast.expr, scope: Scope) -> bool:
 
 
 def run_by(
-    ctx: Context, method: ast.FunctionDef | ast.AsyncFunctionDef, deep: int = 1
+    ctx: Context, method: ast.FunctionDef | ast.AsyncFunctionDef, deep: int = 1, kernels: bool = False
 ) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
     """A function, and the functions of the file that it calls by name, `deep` calls down."""
     found = [method]
@@ -99,8 +99,11 @@ def run_by(
     for _ in range(deep):
         below: list[ast.FunctionDef | ast.AsyncFunctionDef] = []
         for node in (n for f in last for n in walk(f)):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                called = ctx.symbols.local_function(node.func, ctx.symbols.scope(node))
+            target = node.func if isinstance(node, ast.Call) else None
+            if isinstance(target, ast.Subscript) and kernels:  # kernel[grid](...)
+                target = target.value
+            if isinstance(target, ast.Name):
+                called = ctx.symbols.local_function(target, ctx.symbols.scope(node))
                 if called is not None and isinstance(called.node, ast.FunctionDef) and called.node not in found:
                     found.append(called.node)
                     below.append(called.node)
@@ -113,7 +116,7 @@ def sees_to_dtypes(ctx: Context, method: ast.FunctionDef | ast.AsyncFunctionDef)
     every = (*method.args.posonlyargs, *method.args.args, *method.args.kwonlyargs)
     if any(a.annotation is not None and last_name(a.annotation) == "dtype" for a in every):
         return True
-    return any(casts(f) for f in run_by(ctx, method, _DEEP))
+    return any(casts(f) for f in run_by(ctx, method, _DEEP, kernels=True))
 
 
 def casts(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
@@ -132,10 +135,13 @@ def casts(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
                 stack += node.args
                 continue
             if isinstance(node.func, ast.Attribute) and leaf in ("to", "type_as", "float", "half", "type"):
-                if any(isinstance(n, ast.Compare) for n in walk(node.func.value)):
+                loaded = isinstance(node.func.value, ast.Call) and last_name(node.func.value.func) == "load"
+                if not loaded and any(isinstance(n, ast.Compare) for n in walk(node.func.value)):
                     stack.append(node.func.value)
                     continue
-                if leaf in ("float", "type_as", "half") or any(names_dtype(n) for a in node.args for n in walk(a)):
+                if leaf in ("float", "type_as", "half") or any(
+                    names_dtype(n) for a in (*node.args, *(k.value for k in node.keywords)) for n in walk(a)
+                ):
                     return True
             if leaf == "autocast" or leaf in ASKS_AUTOCAST:
                 return True

@@ -29,10 +29,14 @@ _AMP = re.compile(
 
 
 # Tensors that hold integers by their name: autocast leaves these alone.
-_INTEGERS = re.compile(
-    r"(^|_)(packed|q_?weights?|b_q_weight|q?zeros|perm|idx|ind(ex|ices)|offsets?|counts?|(seq_?)?lens?|lengths?|ids?|slots?|tables?|labels?|"
+INTEGERS = re.compile(
+    r"(^|_)(packed|q_?weights?|b_q_weight|q?zeros|perm|idx|ind(ex|ices)|coors|offsets?|counts?|(seq_?)?lens?|lengths?|ids?|slots?|tables?|labels?|"
     r"targets?|experts?|seeds?|mask|cu_seqlens\w*|positions?|mapping|rows?|starts?|ends?|lo|hi)(_|\d|$)",
     re.IGNORECASE,
+)
+# Tensors that stay float32 under autocast, next to its float16 activations.
+_PARAMETERS = re.compile(
+    r"weight|bias|gamma|beta|affine|embed|codebook|filter|kernel|param|(^|_)([wb]\d*|scales?|[AD]|coeff?s?|knots|grid)(_|$)"
 )
 _OF_SCHEMA = re.compile(r"Tensor(?:\([^)]*\))?\??(?:\[\])?\??\s+(\w+)")
 _BACKWARD = re.compile(r"backward|(^|_)bwd(_|$)|(^|_)[wd]?grad(_|$)")
@@ -65,7 +69,10 @@ def unregistered_operators(ctx: Context) -> Iterator[Finding]:
             continue
         if found is None:
             continue
-        label, tensors = _full_name(ctx, call, found[0]), found[1]
+        label, names = _full_name(ctx, call, found[0]), found[1]
+        level, tensors = severity(ctx), len(names)
+        if level is NOTE and not any(_PARAMETERS.search(name) for name in names):
+            continue  # activations come alike, and operators of geometry and rendering see none
         if label.startswith("aten::"):
             continue  # torch's own, declared again
         short = label.rpartition("::")[2]
@@ -73,7 +80,7 @@ def unregistered_operators(ctx: Context) -> Iterator[Finding]:
         if short in registered or (sites and all(_seen_to(ctx, c) for c in sites)):
             continue
         yield ctx.finding(
-            "R13", call, severity(ctx),
+            "R13", call, level,
             f"custom operator {label} takes {tensors} tensor{'s' if tensors > 1 else ''} and has no autocast rule: under autocast its "
             f"kernel gets {'the dtypes as they come, float16 activations next to float32 weights' if tensors > 1 else 'float16 activations'}",
             _registration(label),
@@ -161,7 +168,7 @@ def _labels(ctx: Context, function: Scope) -> Iterator[str]:
             yield label
 
 
-def _of_function(ctx: Context, call: ast.Call, scope: Scope) -> tuple[str, int] | None:
+def _of_function(ctx: Context, call: ast.Call, scope: Scope) -> tuple[str, list[str]] | None:
     """`@custom_op("lib::f", mutates_args=())` on a function, or `custom_op("lib::f", f, mutates_args=())`."""
     parent = ctx.symbols.parent.get(call)
     node: ast.AST | None = parent if isinstance(parent, ast.FunctionDef) else None
@@ -180,25 +187,53 @@ def _of_function(ctx: Context, call: ast.Call, scope: Scope) -> tuple[str, int] 
         tensors = _in_schema(given)
     else:
         every = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
-        tensors = sum(
-            a.annotation is not None and "Tensor" in ast.unparse(a.annotation) and not _INTEGERS.search(a.arg)
+        counted = used_as_integers(node)
+        tensors = [
+            a.arg
             for a in every
-        )
-    if tensors < 2 and not (tensors == 1 and _is_compiled(ctx, node)):
+            if a.annotation is not None
+            and "Tensor" in ast.unparse(a.annotation)
+            and not INTEGERS.search(a.arg)
+            and a.arg not in counted
+        ]
+    if len(tensors) < 2 and not (tensors and _is_compiled(ctx, node)):
         return None
     return (label if isinstance(label, str) else node.name), tensors
 
 
-def _in_schema(schema: str) -> int:
-    return sum(not _INTEGERS.search(name) for name in _OF_SCHEMA.findall(schema.split("->")[0]))
+def used_as_integers(function: ast.FunctionDef) -> set[str]:
+    """The names whose values are indices or counts: `x[index]`, `x.index_select(0, index)`, `int(routing[0])`."""
+    found: set[str] = set()
+    for node in walk(function):
+        given: list[ast.expr] = []
+        if isinstance(node, ast.Subscript):
+            given = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        elif isinstance(node, ast.Call) and last_name(node.func) in ("int", "range", "repeat_interleave", "embedding"):
+            given = node.args
+        elif isinstance(node, ast.Call) and last_name(node.func) in _INDEXING:
+            given = [*node.args, *(k.value for k in node.keywords if k.arg == "index")]
+            given = [a for a in given[1:2] if isinstance(a, ast.Name)] + [a for a in given[-1:] if node.keywords]
+        for value in given:
+            while isinstance(value, ast.Subscript):
+                value = value.value
+            if isinstance(value, ast.Name):
+                found.add(value.id)
+    return found
 
 
-def _of_schema(label: object, schema: object) -> tuple[str, int] | None:
+_INDEXING = frozenset({"index_select", "index_add", "index_add_", "gather", "scatter_add", "scatter_add_", "scatter"})
+
+
+def _in_schema(schema: str) -> list[str]:
+    return [name for name in _OF_SCHEMA.findall(schema.split("->")[0]) if not INTEGERS.search(name)]
+
+
+def _of_schema(label: object, schema: object) -> tuple[str, list[str]] | None:
     if not isinstance(schema, str) or not isinstance(label, str) or "!" in schema:  # out= is never cast
         return None
     tensors = _in_schema(schema)
     name = label.split("(")[0].strip()
-    return (name, tensors) if tensors >= 2 and not _BACKWARD.search(name.lower()) else None
+    return (name, tensors) if len(tensors) >= 2 and not _BACKWARD.search(name.lower()) else None
 
 
 def _sites(ctx: Context, made: ast.Call, label: str) -> list[ast.Call]:

@@ -12,7 +12,7 @@ from deploychain.audit.astnames import Ref, Scope, last_name
 from deploychain.audit.context import NOTE, WARNING, Context, Rule
 from deploychain.audit.finding import Finding
 from deploychain.audit.rules.compiled_code import autocast_is_off, casts, is_extension, run_by
-from deploychain.audit.rules.custom_operators import severity, unregistered_operators
+from deploychain.audit.rules.custom_operators import INTEGERS, severity, unregistered_operators
 from deploychain.audit.rules.direct_calls import direct_calls
 from deploychain.audit.tree import walk
 from deploychain.audit.values import words
@@ -121,13 +121,16 @@ def _function(ctx: Context, cls: Scope) -> Iterator[Finding]:
     reason = _mixes(ctx, run)
     frozen = not reason.startswith("calls")  # a second factor needs no gradient: the kernel of a blur
     mixed = _tensors(forward.args.args[first:], forward.args.defaults, None if frozen else backward) > 1
-    if reason and (mixed or reason.startswith("calls")) and not _in_fp32_only(ctx, cls):
+    level = severity(ctx)
+    # One tensor and its indices: nothing else is there to meet, and the kernel may take float16.
+    alone = level is NOTE and _tensors(forward.args.args[first:], forward.args.defaults, None) < 2
+    if reason and (mixed or (not frozen and not alone)) and not _in_fp32_only(ctx, cls):
         what = (
             "under autocast float16 and float32 tensors meet in it, which raises in backward (\"expected ... same dtype\") or misreads "
             "memory in a kernel without checks"
         ) if mixed else "under autocast its kernel gets a float16 activation, which one that was written for float32 refuses or misreads"  # fmt: skip
         yield ctx.finding(
-            "R13", cls.node, severity(ctx),
+            "R13", cls.node, level,
             f"autograd.Function {cls.name} {reason} and has no custom_fwd/custom_bwd: {what}",
             '@staticmethod\n@torch.amp.custom_fwd(device_type="cuda", cast_inputs=torch.float32)\ndef forward(ctx, ...):\n'
             '@staticmethod\n@torch.amp.custom_bwd(device_type="cuda")\ndef backward(ctx, ...):',
@@ -142,14 +145,17 @@ def _tensors(inputs: list[ast.arg], defaults: list[ast.expr], backward: ast.Func
     for which backward, where that tells, always returns None."""
     inside = walk(backward) if backward is not None else ()
     results = [n.value.elts for n in inside if isinstance(n, ast.Return) and isinstance(n.value, ast.Tuple)]
-    same = bool(results) and all(len(r) == len(inputs) for r in results)
-    without = [all(isinstance(r[i], ast.Constant) for r in results) if same else False for i in range(len(inputs))]
+    same = bool(results) and all(len(r) <= len(inputs) for r in results)
+    without = [
+        same and all(isinstance(x, ast.Constant) for r in results for x in r[i : i + 1]) for i in range(len(inputs))
+    ]
     while without and without[-1]:
         without.pop()
     given = dict(zip([a.arg for a in inputs][len(inputs) - len(defaults) :], defaults, strict=False))
     return sum(
         not (a.annotation is not None and last_name(a.annotation) in _NO_TENSOR)
         and getattr(given.get(a.arg), "value", None) is None
+        and not INTEGERS.search(a.arg)
         for a in inputs[: len(without)]
     )
 
