@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from deploychain.audit.astnames import UNKNOWN, Scope, last_name
 from deploychain.audit.context import Context
-from deploychain.audit.formulas import SELECTING, latest, operand
+from deploychain.audit.formulas import SELECTING, latest, negated, operand
 from deploychain.audit.tree import children, walk
 from deploychain.audit.values import LOWER_LAYERS, words
 
@@ -125,7 +125,8 @@ def _positive(node: ast.AST) -> bool:
     if isinstance(node, ast.Call):
         name = last_name(node.func)
         lower = next((k.value for k in node.keywords if k.arg == "min"), node.args[0] if node.args else None)
-        zero = isinstance(lower, ast.Constant) and lower.value in (0, 0.0)
+        zero = isinstance(lower, ast.Constant) and isinstance(lower.value, int | float) and lower.value >= 0
+        zero = zero or (lower is not None and last_name(lower).lower() in ("eps", "epsilon", "tiny"))
         return name in _POSITIVE or (name in ("clamp", "clip", "clamp_min") and zero)
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow)
 
@@ -141,7 +142,7 @@ def _positive_name(ctx: Context, name: ast.Name, scope: Scope) -> bool:
 
 def plain_minus(ctx: Context, x: ast.expr, scope: Scope) -> bool:
     """`exp(-score)` of a value that may have either sign."""
-    return isinstance(latest(ctx, x, scope).expr, ast.UnaryOp) and not any(
+    return negated(latest(ctx, x, scope).expr) is not None and not any(
         isinstance(n, ast.Call) and last_name(n.func) in ("clamp", "clamp_", "clip", "tanh", "normalize", "sigmoid")
         for n in walk(x)
     )

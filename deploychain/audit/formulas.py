@@ -20,6 +20,8 @@ SELECTING = words(
     "type half where select narrow chunk index_fill fill_diagonal_ nan_to_num"
 )
 
+_WITHOUT_ARGUMENTS = words("exp exp_ log log_ log2 log10 log1p log1p_ sigmoid sigmoid_ expit")
+
 
 def operand(ctx: Context, expr: ast.expr, scope: Scope, *names: str) -> ast.expr | None:
     """The operand of `torch.exp(x)` or `x.exp()`."""
@@ -30,7 +32,21 @@ def operand(ctx: Context, expr: ast.expr, scope: Scope, *names: str) -> ast.expr
         given = [k.value for k in expr.keywords if k.arg in ("input", "self")]
         return (expr.args or given or [None])[0] if full.startswith("torch.") else None  # type: ignore[list-item]
     if isinstance(expr.func, ast.Attribute):
+        if expr.args and last_name(expr.func) in _WITHOUT_ARGUMENTS:
+            return None  # `xp.exp(x)`: a function of an array module, and no method of a tensor
         return expr.func.value if ctx.symbols.qual(expr.func.value, scope) is None else None
+    return None
+
+
+def negated(expr: ast.expr) -> ast.expr | None:
+    """The x of `-x` and `-1.0 * x`."""
+    if isinstance(expr, ast.UnaryOp) and isinstance(expr.op, ast.USub):
+        return expr.operand
+    if isinstance(expr, ast.BinOp) and isinstance(expr.op, ast.Mult):
+        for minus, other in ((expr.left, expr.right), (expr.right, expr.left)):
+            one = minus.operand if isinstance(minus, ast.UnaryOp) and isinstance(minus.op, ast.USub) else None
+            if isinstance(one, ast.Constant) and one.value == 1:
+                return other
     return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from deploychain.audit.astnames import Scope, dotted, last_name
+from deploychain.audit.astnames import Ref, Scope, dotted, last_name
 from deploychain.audit.elements import looped
 from deploychain.audit.symbols import Symbols
 
@@ -77,7 +77,10 @@ def loss_name(symbols: Symbols, func: ast.expr, scope: Scope) -> tuple[str, ast.
         return None if not _LOSS_NAME.search(leaf) or name.startswith(("torch.", "math.")) else ("", None)
     if isinstance(func, ast.Call):
         return _loss_class(symbols, func, scope)
-    for ref in [*symbols.resolve(func, scope), *looped(symbols, func, scope)]:
+    refs = [*symbols.resolve(func, scope), *looped(symbols, func, scope)]
+    if _by_precision(symbols, refs):
+        return None
+    for ref in refs:
         if isinstance(ref.expr, ast.Call):
             made = _loss_class(symbols, ref.expr, ref.scope)
             if made is not None:
@@ -90,6 +93,24 @@ def loss_name(symbols: Symbols, func: ast.expr, scope: Scope) -> tuple[str, ast.
     if text is not None and _LOSS_NAME.search(text.rpartition(".")[2]):
         return "", None
     return None
+
+
+_PRECISION = re.compile(r"half|fp16|float16|bf16|precision|(?<![a-z])amp(?![a-z])", re.IGNORECASE)
+
+
+def _by_precision(symbols: Symbols, refs: list[Ref]) -> bool:
+    """`if not fp16: return CrossEntropyLoss()`, else one of another class: half precision has a loss of its own."""
+    made = [r for r in refs if isinstance(r.expr, ast.Call)]
+    other = [r for r in made if _loss_class(symbols, r.expr, r.scope) is None]  # type: ignore[arg-type]
+    if not other or len(made) == len(other):
+        return False
+    for ref in made:
+        node: ast.AST | None = ref.expr
+        while node is not None and not isinstance(node, ast.FunctionDef | ast.ClassDef):
+            if isinstance(node, ast.If | ast.IfExp) and _PRECISION.search(symbols.text(node.test)):
+                return True
+            node = symbols.parent.get(node)
+    return False
 
 
 def _loss_class(symbols: Symbols, call: ast.Call, scope: Scope) -> tuple[str, ast.Call] | None:

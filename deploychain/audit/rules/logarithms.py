@@ -99,6 +99,7 @@ def _sum(
             text = f"log({number:g} + exp({x})) {limit}, and its gradient is NaN"
             fix = f"torch.logaddexp({x}, torch.full_like({x}, {number:g}).log())"
     elif added and len(found) == 2 and not _reduced(ctx, inside, scope):
+        text = f"log(exp(a) + exp(b)) {limit}, and where both are below -104 (-17 in float16) it is -inf"
         fix = f"torch.logaddexp({ctx.str(found[0])}, {ctx.str(found[1])})"
     yield ctx.finding("R11", call, severity(ctx, loose[0], scope), text, fix)
 

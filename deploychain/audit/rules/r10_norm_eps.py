@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 
 from deploychain.audit.astnames import UNKNOWN, Ref, Scope, dotted, keyword, last_name
-from deploychain.audit.context import ERROR, WARNING, Context, Rule
-from deploychain.audit.finding import Finding
+from deploychain.audit.context import ERROR, NOTE, WARNING, Context, Rule
+from deploychain.audit.finding import Finding, Severity
 from deploychain.audit.loaded_weights import loaded_after, loaded_before
 from deploychain.audit.tree import walk
 from deploychain.audit.values import words
@@ -42,6 +42,7 @@ _TRAINED = (
     ("t5", 1e-6),
     ("clip", 1e-5),
 )
+_LOADS = re.compile(r"load_state_dict|from_pretrained|load_from_checkpoint|torch\.load\(")
 _FIX = "leave eps at the value that the model was trained with (1e-5 by default)"
 
 
@@ -107,7 +108,8 @@ def _from_finfo(ctx: Context) -> Iterator[Finding]:
             of_torch = of_torch or last_name(call.args[0]) in _NORMS
         own = (leaf in ctx.symbols.classes and "norm" in leaf.lower()) or _of_base(ctx, call, scope)
         if eps is not None and (of_torch or own) and (_finfo_half(ctx, eps, scope) or _half_number(ctx, eps, scope)):
-            yield _finfo_finding(ctx, eps)
+            written = not _finfo_half(ctx, eps, scope) and not _LOADS.search(ctx.text)
+            yield _finfo_finding(ctx, eps, NOTE if written else WARNING)  # (a network may be trained with the number)
         elif leaf in ("rsqrt", "sqrt") and "float16" in ctx.text:
             inner = call.args[0] if call.args else call.func.value if isinstance(call.func, ast.Attribute) else None
             if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Add) and _in_norm(ctx, scope, inner):
@@ -133,9 +135,9 @@ def _in_norm(ctx: Context, scope: Scope, expr: ast.expr) -> bool:
     return bool(named) or "var" in text or "mean" in text
 
 
-def _finfo_finding(ctx: Context, node: ast.expr) -> Finding:
+def _finfo_finding(ctx: Context, node: ast.expr, severity: Severity = WARNING) -> Finding:
     return ctx.finding(
-        "R10", node, WARNING,
+        "R10", node, severity,
         f"the norm's eps is set from finfo(float16) (`{ctx.str(node)}`): at 6.1e-5 the output shrinks by 2.7 % for activations with "
         "std 0.03 and by 17 % at 0.01; the kernels take eps in float32, so 1e-5 never vanishes", _FIX,
     )  # fmt: skip

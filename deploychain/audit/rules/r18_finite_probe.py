@@ -56,7 +56,7 @@ def check(ctx: Context) -> Iterator[Finding]:
     for function in ctx.symbols.function_scopes:
         if function.owner is None or not _is_forward(function, function.owner) or not _is_module(ctx, function.owner):
             continue
-        if _judges(ctx, function.owner):
+        if _judges(ctx, function.owner) or _compares(function):
             continue  # what is exported is the model
         for node, home in _nodes_of_forward(ctx, function):
             test = _probed(ctx, node, strict)
@@ -71,8 +71,9 @@ def check(ctx: Context) -> Iterator[Finding]:
                 continue
             done.add(id(node))
             repair = _repairs(ctx, node)
+            useful = not repair and ctx.says(_DEPLOYED)  # whether anybody exports it is not seen otherwise
             yield ctx.finding(
-                "R18", node, ERROR if strict else NOTE if repair else WARNING,
+                "R18", node, ERROR if strict else WARNING if useful else NOTE,
                 f"`{ctx.str(test)}` in forward depends on the data: torch.export and the ONNX exporter fail on it, and each call waits for "
                 f"the GPU{'' if repair else '; and it misses overflow that only happens in the gradients'}",
                 "the same without the question: where every value is finite it changes nothing" if repair else
@@ -94,6 +95,16 @@ def _judges(ctx: Context, cls: Scope) -> bool:
         for home in ctx.symbols.bases(cls)
         for name in (home.name, *(last_name(b) for b in getattr(home.node, "bases", [])))
     )
+
+
+_PREDICTED = re.compile(r"^(logits?|preds?|predictions?|scores?|y_?(pred|hat)|log_?probs?)$")
+_TARGET = re.compile(r"^(y|y_true|targets?|labels?|gt|ground_truth|tgt)$")
+
+
+def _compares(forward: Scope) -> bool:
+    """`forward(logits, y)`: what gets predictions and targets is a loss, whatever it is called."""
+    given = [name for name in forward.parameters if name != "self"][:2]
+    return len(given) == 2 and bool(_PREDICTED.match(given[0])) and bool(_TARGET.match(given[1]))
 
 
 def _is_module(ctx: Context, cls: Scope) -> bool:
@@ -320,6 +331,9 @@ def _mentioned(text: str) -> bool:
     return False
 
 
+_DEPLOYED = re.compile(
+    r"autocast|GradScaler|\bhalf\(|float16|fp16|bf16|onnx|export|torch\.compile|jit\.|backward\(|\bamp\b|training_step|Accelerator"
+)
 _FINFO_MAX = re.compile(r"finfo\([^)]*\)\.max")
 _SAME_TWICE = re.compile(r"[!=]= (\w+)\b")
 
