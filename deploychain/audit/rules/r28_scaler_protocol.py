@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from deploychain.audit.astnames import Ref, Scope, argument_for, dotted, last_name
+from deploychain.audit.astnames import Ref, Scope, argument_for, dotted, keyword, last_name
 from deploychain.audit.context import ERROR, NOTE, Context, Rule
 from deploychain.audit.elements import elements
 from deploychain.audit.events import Event
@@ -157,7 +157,8 @@ def _scheduler(ctx: Context, graph: Graph) -> Found:
     """A per-step scheduler that also counts skipped steps."""
     found: Found = []
     for node, event in graph.events("scaler-step"):
-        if not is_live(ctx, event) or not node.loops:
+        live = is_live(ctx, event) or _off_by_default(ctx, event)
+        if not live or not (node.loops or _is_public_step(ctx, graph)):
             continue
         path = search(
             graph, node, event,
@@ -176,6 +177,36 @@ def _scheduler(ctx: Context, graph: Graph) -> Found:
             f"{ctx.str(path.goal.node)}",
         ), path.goal.node))  # fmt: skip
     return found
+
+
+def _off_by_default(ctx: Context, event: Event) -> bool:
+    """`GradScaler(enabled=use_amp)` of a function with `use_amp=False` that nothing in the file calls: others turn it on."""
+    if not (isinstance(event.node, ast.Call) and isinstance(event.node.func, ast.Attribute)):
+        return False
+    for ref in ctx.symbols.resolve(event.node.func.value, event.scope):
+        if not isinstance(ref.expr, ast.Call) or not ctx.amp.is_scaler_call(ref.expr, ref.scope):
+            continue
+        value, scope = keyword(ref.expr, "enabled"), ref.scope
+        bindings = ctx.symbols.bindings(dotted(value) or "", scope) if isinstance(value, ast.Attribute) else []
+        if len(bindings) == 1 and not bindings[0].loop and bindings[0].place is None:
+            value, scope = bindings[0].value, bindings[0].scope
+        if not isinstance(value, ast.Name) or ctx.symbols.bindings(value.id, scope):
+            continue
+        function = ctx.symbols.parameter_scope(value.id, scope)
+        if function is None or ctx.symbols.default(value.id, scope) is None:
+            continue
+        own = function.owner if function.name == "__init__" else None
+        if not (ctx.symbols.constructions(own) if own is not None else ctx.symbols.call_sites(function)):
+            return True
+    return False
+
+
+def _is_public_step(ctx: Context, graph: Graph) -> bool:
+    """`def step(self)` next to `def backward(self, loss)`: the loop that calls both is in another file."""
+    root = graph.root
+    return root.owner is not None and bool(graph.events("update")) and any(
+        e.scaled is True for g in ctx.graphs if g.root.owner is root.owner for _, e in g.events("backward")
+    )  # fmt: skip
 
 
 def _batch(graph: Graph, node: Node) -> tuple[int, ...]:

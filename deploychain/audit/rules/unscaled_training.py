@@ -7,7 +7,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from deploychain.audit.astnames import Scope, dotted
+from deploychain.audit.astnames import Scope, dotted, returns
 from deploychain.audit.context import NOTE, Context
 from deploychain.audit.events import Event
 from deploychain.audit.finding import Finding
@@ -51,13 +51,22 @@ def _scales(ctx: Context) -> bool:
 
 
 def _in_half(ctx: Context, event: Event) -> bool:
-    """The loss was made in a region that is surely on, for CUDA, in float16."""
+    """The loss was made in a region for CUDA, in float16, which no constant turns off."""
     call = event.node
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
         return False
     text = dotted(call.func.value)
     bindings = ctx.symbols.bindings(text, event.scope) if text is not None else []
-    return bool(bindings) and all(b.value is not None and _region(ctx, b.node, b.scope) for b in bindings)
+    return bool(bindings) and all(b.value is not None and _made_in_half(ctx, b.value, b.scope) for b in bindings)
+
+
+def _made_in_half(ctx: Context, value: ast.expr, scope: Scope) -> bool:
+    """Here, or in the function of the file that returns it."""
+    if _region(ctx, value, scope):
+        return True
+    function = ctx.symbols.local_function(value.func, scope) if isinstance(value, ast.Call) else None
+    results = returns(function) if function is not None else []
+    return function is not None and bool(results) and all(_region(ctx, r, function) for r in results)
 
 
 def _region(ctx: Context, node: ast.AST, scope: Scope) -> bool:
@@ -66,7 +75,7 @@ def _region(ctx: Context, node: ast.AST, scope: Scope) -> bool:
         for item in above.items if isinstance(above, ast.With) else ():
             region = ctx.amp.region(item.context_expr, scope)
             if region is not None:
-                sure = region.enabled is True and not region.framework
-                return sure and region.device == "cuda" and region.dtype == "fp16"
+                own = region.enabled is not False and not region.framework
+                return own and region.device == "cuda" and region.dtype == "fp16"
         above = ctx.symbols.parent.get(above)
     return False
