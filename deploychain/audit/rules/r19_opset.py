@@ -14,7 +14,8 @@ from deploychain.audit.finding import Finding
 from deploychain.audit.tree import walk
 
 DYNAMO_LOWEST = 18
-_CHECKS = re.compile(r"opset_import|checker\.check_model|InferenceSession|convert_version|onnx\.load")
+_CHECKS = re.compile(r"opset_import|full_check=True|convert_version")
+_LOOKS = re.compile(r"checker\.check_model|onnx\.load|InferenceSession")
 _OF_DYNAMO = ("dynamic_shapes", "custom_translation_table", "report", "optimize", "verify", "profile", "artifacts_dir")
 
 
@@ -47,11 +48,28 @@ def _below(ctx: Context, export: Export) -> Finding | None:
         )  # fmt: skip
     if export.method or export.refs("dynamo") or export.unknown_rest() or ctx.says(_CHECKS):
         return None
+    if ctx.says(_LOOKS) and not _claimed(ctx, export):
+        return None
+    unseen = (
+        "nothing here reads its opset, though one is written down"
+        if ctx.says(_LOOKS)
+        else "nothing here looks at the file"
+    )
     return ctx.finding(
         "R19", export.call, NOTE,
         f"from torch 2.9 on this call uses the dynamo exporter, which may leave the file at opset 18 in spite of "
-        f"opset_version={max(low)}, and nothing here looks at the file",
+        f"opset_version={max(low)}, and {unseen}",
         f"torch.onnx.export(..., opset_version={max(low)}, dynamo=False), then onnx.checker.check_model(path, full_check=True)",
+    )  # fmt: skip
+
+
+def _claimed(ctx: Context, export: Export) -> bool:
+    """What was asked for is written down as what the file has: `{"opset_version": opset_version}`."""
+    opset = export.written("opset_version")
+    return isinstance(opset, ast.Name) and any(
+        isinstance(value, ast.Name) and value.id == opset.id and isinstance(key, ast.Constant) and "opset" in str(key.value)
+        for table in ctx.symbols.nodes(ast.Dict) if ctx.symbols.scope(table) is export.scope
+        for key, value in zip(table.keys, table.values, strict=True)
     )  # fmt: skip
 
 
