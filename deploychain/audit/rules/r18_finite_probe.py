@@ -332,7 +332,7 @@ def _mentioned(text: str) -> bool:
 
 
 _DEPLOYED = re.compile(
-    r"autocast|GradScaler|\bhalf\(|float16|fp16|bf16|onnx|export|torch\.compile|jit\.|backward\(|\bamp\b|training_step|Accelerator"
+    r"autocast|GradScaler|\bhalf\(|fp16|bf16|onnx|export|torch\.compile|jit\.|backward\(|\bamp\b|training_step|Accelerator"
 )
 _FINFO_MAX = re.compile(r"finfo\([^)]*\)\.max")
 _SAME_TWICE = re.compile(r"[!=]= (\w+)\b")
