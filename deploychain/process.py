@@ -92,8 +92,9 @@ def watch(
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+            seconds = time.monotonic() - start  # the program's own; what it left behind may take longer to go
             _wait_until_gone(process.pid)
-        return Ended(process.returncode, timed_out, time.monotonic() - start, peak)
+        return Ended(process.returncode, timed_out, seconds, peak)
 
 
 def _wait_until_gone(group: int) -> None:

@@ -3,10 +3,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from deploychain import process
 from deploychain.errors import StageError
 from deploychain.process import _has_running, watch
 
@@ -49,6 +51,13 @@ def test_a_group_with_a_running_child_is_seen_and_one_of_zombies_is_not() -> Non
     finally:
         child.kill()
         child.wait()
+
+
+def test_waiting_for_what_is_left_is_no_time_of_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "_wait_until_gone", lambda _group: time.sleep(0.3))
+    start = time.monotonic()
+    ended = watch(["true"], tmp_path / "log", timeout=60, folder=tmp_path)
+    assert time.monotonic() - start - ended.seconds >= 0.3
 
 
 def test_interruption_ends_the_program(tmp_path: Path) -> None:
