@@ -17,6 +17,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from deploychain.backends import torch_ddp
 from deploychain.errors import StageError
 
 STEPS = 6
@@ -85,11 +86,9 @@ def _rank(rank: int, port: int, modes: list[str], where: str, out: str, log: str
     torch.distributed.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
     results = {mode: _train(rank, mode, where, log) for mode in modes}
     Path(out).write_text(json.dumps(results), encoding="utf-8")
-    # Both leave together and end at once: an interpreter's end can abort on a communication thread that still runs.
-    torch.distributed.barrier()
-    torch.distributed.destroy_process_group()
-    sys.stderr.flush()
-    os._exit(0)
+    torch_ddp.wait_for_all()
+    torch_ddp.leave()
+    torch_ddp.end()
 
 
 def _train(rank: int, mode: str, where: str, log: str) -> dict[str, Any]:

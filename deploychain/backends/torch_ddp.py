@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 import torch.distributed as dist
@@ -57,6 +58,17 @@ def leave() -> None:
     """Leave the group, if there is one."""
     if dist.is_available() and dist.is_initialized():
         dist.destroy_process_group()
+
+
+def end(code: int = 0) -> NoReturn:
+    """End this process at once, with everything on disk.
+
+    The interpreter's own end may meet a communication thread that still runs, and then aborts ("terminate called
+    without an active exception"), which torchrun takes for a failed training.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def broadcast_text(text: str | None) -> str | None:

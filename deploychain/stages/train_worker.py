@@ -50,9 +50,7 @@ def _lost_peer(error: Exception) -> bool:
 
 
 if __name__ == "__main__":
-    code = main(sys.argv[1])
-    sys.stdout.flush()
-    sys.stderr.flush()
-    # Everything is on disk. The interpreter's own end may meet a communication thread that still runs, and then aborts
-    # ("terminate called without an active exception"), which torchrun takes for a failed training.
-    os._exit(code)
+    status = main(sys.argv[1])
+    from deploychain.backends import torch_ddp
+
+    torch_ddp.end(status)

@@ -79,7 +79,7 @@ def test_two_processes_train_as_well_as_one(tmp_path: Path) -> None:
 def test_the_gradient_is_that_of_both_shards(tmp_path: Path) -> None:
     """One step of SGD without randomness: two processes with half the batch each move the weights like one."""
     code = """
-import os, sys, json
+import sys, json
 import torch
 from torch import nn
 from torch.utils.data import TensorDataset
@@ -105,7 +105,7 @@ if ranks.writes:
         json.dump([same, result.log.step, result.model.weight.tolist()], stream)
 torch_ddp.wait_for_all()
 torch_ddp.leave()
-os._exit(0)  # an interpreter's end can abort on a communication thread that still runs
+torch_ddp.end()
 """
     script = tmp_path / "run.py"
     script.write_text(code)
@@ -181,6 +181,7 @@ def wait_for(condition: Any, seconds: float = 120) -> None:
 USER_SCRIPT = """
 import json, os, sys
 from pathlib import Path
+from deploychain.backends import torch_ddp
 from deploychain.stages import train
 from deploychain.stages.train_job import restore_job
 spec = json.loads(Path(sys.argv[1]).read_text())
@@ -198,7 +199,7 @@ else:
     train.announce(job)
     result = train.run(job)
     Path(sys.argv[2]).write_text(json.dumps(dict(result.summary)))
-os._exit(0)  # as above
+torch_ddp.end()
 """
 
 
