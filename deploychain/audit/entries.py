@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from deploychain.audit.astnames import Scope, dotted, last_name
+from deploychain.audit.keywords import fill_in_partial
 from deploychain.audit.tree import renew
 
 if TYPE_CHECKING:
@@ -30,15 +31,14 @@ def write_out_entries(symbols: Symbols) -> bool:
             continue
         refs = [r for r in symbols.resolve(call.func, scope) if r.expr is not call.func]
         entry = refs[0].expr if len(refs) == 1 else _optimizer(symbols, call.func, scope) if not refs else None
-        if isinstance(entry, ast.Call) and last_name(entry.func) == "partial" and entry.args:
-            own = {k.arg for k in call.keywords}
-            call.args = [*entry.args[1:], *call.args]
-            call.keywords = [*(k for k in entry.keywords if k.arg not in own), *call.keywords]
-            entry = entry.args[0]
+        partial = entry if isinstance(entry, ast.Call) and last_name(entry.func) == "partial" and entry.args else None
+        entry = partial.args[0] if partial is not None else entry
         if entry is None or not (
             _means_the_same_everywhere(symbols, entry) or (refs and _own_method(symbols, entry, refs[0].scope, scope))
         ):
             continue
+        if partial is not None:
+            fill_in_partial(call, partial)
         call.func = entry
         renew(call)
         symbols.add_call_site(call)

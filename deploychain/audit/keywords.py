@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from deploychain.audit.astnames import Scope, argument_for, dotted, last_name
+from deploychain.audit.tree import renew
 
 if TYPE_CHECKING:
     from deploychain.audit.symbols import Symbols
@@ -22,6 +23,7 @@ def write_out_keywords(symbols: Symbols) -> None:
                 known = _written(symbols, keyword.value, symbols.scope(call)) if keyword.arg is None else None
                 written += [keyword] if known is None else known
             call.keywords = written
+            renew(call)
 
 
 def write_out_partials(symbols: Symbols) -> None:
@@ -37,10 +39,17 @@ def write_out_partials(symbols: Symbols) -> None:
             continue
         home = bindings[0].scope
         if home is symbols.module or home is symbols.scope(call):
-            own = {k.arg for k in call.keywords}
-            call.func, call.args = made.args[0], [*made.args[1:], *call.args]
+            call.func = made.args[0]
+            fill_in_partial(call, made)
             symbols.add_call_site(call)
-            call.keywords = [*(k for k in made.keywords if k.arg is None or k.arg not in own), *call.keywords]
+
+
+def fill_in_partial(call: ast.Call, made: ast.Call) -> None:
+    """Give a call the arguments of the `partial(...)` that it calls, in place."""
+    own = {k.arg for k in call.keywords}
+    call.args = [*made.args[1:], *call.args]
+    call.keywords = [*(k for k in made.keywords if k.arg is None or k.arg not in own), *call.keywords]
+    renew(call)
 
 
 def _written(symbols: Symbols, expr: ast.expr, scope: Scope) -> list[ast.keyword] | None:
