@@ -162,6 +162,11 @@ def _written_out(node: ast.AST) -> ast.AST:
     return node
 
 
+def annotated_fields(cls: Scope) -> list[str]:
+    """The fields of a dataclass or named tuple, in the order of its arguments."""
+    return [s.target.id for s in cls.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)]
+
+
 def last_name(expr: ast.AST) -> str:
     if isinstance(expr, ast.Name):
         return expr.id

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Protocol
 
 from deploychain.audit import documents
-from deploychain.audit.astnames import Ref, Scope, dotted, keyword, last_name, returns
+from deploychain.audit.astnames import Ref, Scope, annotated_fields, dotted, keyword, last_name, returns
 from deploychain.audit.likely_settings import LikelySettings
 
 NAMESPACES = frozenset(
@@ -192,7 +192,7 @@ class Configs:
         """The fields of a dataclass or named tuple, in the order of its arguments."""
         if any(isinstance(s, ast.FunctionDef) and s.name == "__init__" for s in cls.body):
             return []
-        return [s.target.id for s in cls.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)]
+        return annotated_fields(cls)
 
     def of_class(self, cls: Scope, key: str, depth: int, seen: frozenset[int]) -> list[Ref]:
         """A class attribute or the default of a dataclass field, without what instances are given later."""

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from deploychain.audit.astnames import Scope, argument_for
 from deploychain.audit.callees import function_named, handed, runs
-from deploychain.audit.hooks import HookLists, method_of, unordered
+from deploychain.audit.hooks import HookLists, unordered
+from deploychain.audit.inheritance import method_of
 from deploychain.audit.symbols import Symbols
 from deploychain.audit.training_functions import TrainingFunctions
 from deploychain.audit.tree import walk

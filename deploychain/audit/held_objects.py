@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from deploychain.audit.astnames import Scope, argument_for, constructed, dotted
-from deploychain.audit.hooks import method_of
+from deploychain.audit.astnames import Scope, annotated_fields, argument_for, constructed, dotted
+from deploychain.audit.inheritance import method_of
 from deploychain.audit.symbols import Symbols
 
 _NOTHING: dict[str, ast.expr] = {}
@@ -56,7 +56,7 @@ class HeldObjects:
         """The attributes that are an argument of the constructor and nothing else."""
         init = method_of(self.symbols, cls, "__init__")
         if init is None:  # a dataclass, or a named tuple
-            fields = [s.target.id for s in cls.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)]
+            fields = annotated_fields(cls)
             given = dict(zip(fields, made.args, strict=False)) | {k.arg: k.value for k in made.keywords if k.arg}
             return {f".{name}": value for name, value in given.items() if not isinstance(value, ast.Starred)}
         found: dict[str, ast.expr] = {}

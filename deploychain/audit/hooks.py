@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from deploychain.audit.astnames import Ref, Scope, argument_for, constructed, dotted, keyword, last_name
+from deploychain.audit.inheritance import method_of
 from deploychain.audit.symbols import Symbols
 from deploychain.audit.tree import walk
 
@@ -47,12 +48,6 @@ def unordered(symbols: Symbols, call: ast.Call, scope: Scope, said: Mapping[str,
 
 def unscales(function: Scope) -> bool:
     return any(isinstance(n, ast.Attribute) and n.attr in ("unscale_", "unscale") for n in walk(function.node))
-
-
-def method_of(symbols: Symbols, cls: Scope | None, name: str) -> Scope | None:
-    """The method that an instance of the class runs under this name."""
-    found = symbols.functions.get(name, ())
-    return next((f for base in symbols.bases(cls) for f in found if f.owner is base), None) if found else None
 
 
 class HookLists:

@@ -27,7 +27,7 @@ def run_by_self(index: Index, function: Scope) -> list[Scope]:
         return [function]
     known = [s for s in (function, *others) if s.owner is not None and s.owner.name in index.used_classes]
     heirs = [c for c in index.classes.values() if c.name in index.used_classes and function.owner in index.bases(c)]
-    if any(_method(index, c, function.name) is function for c in heirs):
+    if any(method_of(index, c, function.name) is function for c in heirs):
         return [function, *others[:4]]
     return known or (others[:4] if is_abstract(function.owner) else [function, *others[:4]])
 
@@ -40,8 +40,10 @@ def bodies(index: Index, function: Scope) -> list[Scope]:
     return same[-4:]
 
 
-def _method(index: Index, cls: Scope, name: str) -> Scope | None:
-    return next((f for c in index.bases(cls) for f in index.functions.get(name, ()) if f.owner is c), None)
+def method_of(index: Index, cls: Scope | None, name: str) -> Scope | None:
+    """The method that an instance of the class runs under this name."""
+    found = index.functions.get(name, ())
+    return next((f for base in index.bases(cls) for f in found if f.owner is base), None) if found else None
 
 
 def is_abstract(cls: Scope | None) -> bool:

@@ -7,7 +7,7 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from deploychain.audit.astnames import Ref, Scope, last_name
+from deploychain.audit.astnames import Ref, Scope, annotated_fields, last_name
 
 if TYPE_CHECKING:
     from deploychain.audit.configs import Configs, Names
@@ -56,10 +56,7 @@ class LikelySettings:
         owners: dict[str, list[Scope]] = {}
         for cls in self.names.classes.values():
             if _holds_values(cls):
-                fields = {
-                    s.target.id for s in cls.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)
-                }
-                for field in fields | cls.bindings.keys():
+                for field in {*annotated_fields(cls), *cls.bindings}:
                     owners.setdefault(field, []).append(cls)
         return owners
 

@@ -19,7 +19,7 @@ from deploychain.audit.astnames import (
 )
 from deploychain.audit.context import Context
 from deploychain.audit.elements import elements, entries
-from deploychain.audit.hooks import method_of
+from deploychain.audit.inheritance import method_of
 from deploychain.audit.tree import walk
 
 _MODEL = re.compile(

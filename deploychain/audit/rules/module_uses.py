@@ -6,7 +6,7 @@ import ast
 
 from deploychain.audit.astnames import Scope, argument_for, dotted, last_name, returns, strip_module_calls
 from deploychain.audit.context import Context
-from deploychain.audit.hooks import method_of
+from deploychain.audit.inheritance import method_of
 from deploychain.audit.tree import walk
 from deploychain.audit.values import words
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from deploychain.audit.astnames import Scope, argument_for, dotted, last_name
+from deploychain.audit.astnames import Scope, annotated_fields, argument_for, dotted, last_name
 from deploychain.audit.callees import call_sites, runs
 from deploychain.audit.context import WARNING, Context, Rule
 from deploychain.audit.finding import Finding
-from deploychain.audit.hooks import method_of
+from deploychain.audit.inheritance import method_of
 from deploychain.audit.tree import walk
 
 
@@ -150,7 +150,7 @@ def _handed(ctx: Context, value: ast.expr, depth: int) -> ast.expr | None:
     if cls is None:
         return None
     given = [k.arg for k in call.keywords if k.value is value]
-    fields = [s.target.id for s in cls.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)]
+    fields = annotated_fields(cls)
     if value in call.args and call.args.index(value) < len(fields):
         given = [fields[call.args.index(value)]]
     return _use(ctx, call, scope, depth - 1, given[0]) if given and given[0] is not None else None

@@ -21,7 +21,7 @@ _SCALES = re.compile(
 
 def without_scaler(ctx: Context) -> Iterator[Finding]:
     """`with torch.autocast("cuda", dtype=torch.float16): loss = ...`, then loss.backward() and optimizer.step()."""
-    if "autocast" not in ctx.text or ".backward(" not in ctx.text or ".step(" not in ctx.text or _scales(ctx):
+    if "autocast" not in ctx.text or ".backward(" not in ctx.text or ".step(" not in ctx.text or ctx.says(_SCALES):
         return
     if "set_autocast" in ctx.text or "mps" in ctx.text:
         return  # the default may be another dtype; a region for CUDA casts nothing elsewhere (R27)
@@ -42,12 +42,6 @@ def without_scaler(ctx: Context) -> Iterator[Finding]:
                 f"`{ctx.str(event.node)}` after float16 autocast, and no GradScaler in this file: float16 gradients below 6e-8 are 0",
                 "scaler = torch.amp.GradScaler(\"cuda\"), with scaler.scale(loss).backward(), step and update; or dtype=torch.bfloat16",
             )  # fmt: skip
-
-
-def _scales(ctx: Context) -> bool:
-    if not ctx.says(_SCALES):
-        return False
-    return any(_SCALES.search(line.partition("#")[0]) for line in ctx.lines)  # a remark scales nothing
 
 
 def _in_half(ctx: Context, event: Event) -> bool:
